@@ -282,6 +282,7 @@ class FirstCopy:
             channel_uuid=str(uuid4()),
         )
         outcome = Outcome(self.channel.name, mark, result)
+        snapshot.require_held()
         self._end(outcome, start.identity)
         return outcome
 

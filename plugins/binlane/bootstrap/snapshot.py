@@ -16,7 +16,7 @@ from binlane.activity import doing
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.bootstrap.sessions import Session, read_session
 from binlane.connections import Endpoint
-from binlane.errors import PrecheckError, SourceError
+from binlane.errors import PrecheckError, SourceError, SourceUnavailableError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition
 
@@ -35,6 +35,20 @@ class Snapshot:
 
     position: LogPosition
     readers: tuple[Session, ...]
+    guard: Session
+    """It holds the lock against DDL until the copy ends, and has nothing else to do."""
+
+    def require_held(self) -> None:
+        """Raise SourceUnavailableError if the lock was lost. Whoever records that a copy is complete asks first: the
+        readers' transactions live on without it, and a DDL that only exchanges older tables fails none of them."""
+        try:
+            self.guard.texts("SELECT 1")
+        except SourceError as exc:
+            raise SourceUnavailableError(
+                f"{self.guard.source}: expected the lock against DDL ({_NO_DDL[self.guard.flavor][-1]}) from the "
+                "copy's beginning to its end, found that its session has ended (killed, or its connection is lost): a "
+                "DDL may have exchanged what was copied; the copy is not recorded as complete, run the command again"
+            ) from exc
 
 
 @contextlib.contextmanager
@@ -70,7 +84,7 @@ def shared_snapshot(
             _refuse_prepared(endpoint, lock)
             found = while_locked(lock)
             lock.execute("UNLOCK TABLES")
-        yield Snapshot(position, sessions), found
+        yield Snapshot(position, sessions, guard), found
 
 
 def _lock(endpoint: Endpoint, session: Session, statements: Sequence[str]) -> None:

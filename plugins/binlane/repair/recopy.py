@@ -19,6 +19,7 @@ from binlane.apply.session.held_table import hold_table
 from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.row_copy import Chunk, count_rows, insert_rows
 from binlane.bootstrap.sessions import Session
+from binlane.bootstrap.snapshot import Snapshot
 from binlane.errors import ConfigError, DriftError, PositionError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey, plural
@@ -46,15 +47,14 @@ class RecopyResult:
 
 @dataclass(frozen=True, slots=True)
 class Recopier:
-    """Replaces the rows of ``tables`` by those of ``reader``'s snapshot."""
+    """Replaces the rows of ``tables`` by those of ``snapshot``."""
 
     channel: Channel
     """At the watermark of the snapshot."""
     engine: Engine
     """The target's engine."""
-    reader: Session
-    counter: Session
-    """Of the same snapshot: it counts the rows that ``reader`` has copied."""
+    snapshot: Snapshot
+    """With two readers: the second one counts the rows that the first one has copied."""
     target: Schema
     tables: Sequence[ComparedTable]
     by: str
@@ -75,6 +75,7 @@ class Recopier:
             counts = {
                 "inserted": sum(one.inserted for one in copied), "deleted": sum(one.deleted for one in copied)
             }  # fmt: skip
+            self.snapshot.require_held()
             save_repair(connection, number, counts, done=True)
         return copied
 
@@ -95,16 +96,17 @@ class Recopier:
     def _copied(self, session: Session, table: ComparedTable) -> RecopyResult:
         """Delete a table's rows, insert the snapshot's, and compare both servers' rows."""
         [(packet,)] = session.texts("SELECT @@max_allowed_packet")
+        reader, counter = self.snapshot.readers
         found = self.target.table(table.target)
         assert found is not None
         hold_table(session.execute, table.target)
         deleted = session.execute(f"DELETE FROM {identifier(table.target.database)}.{identifier(table.target.table)}")
         # the target's columns under the source's name
         whole = Chunk(replace(found, key=table.source), None, None)
-        inserted = insert_rows(self.reader, session, whole, int(packet), table.target)
-        pair = Pair(_side(self.reader, is_source=True), _side(session, is_source=False))
+        inserted = insert_rows(reader, session, whole, int(packet), table.target)
+        pair = Pair(_side(reader, is_source=True), _side(session, is_source=False))
         rows, differences = pair.whole(table)
-        counted = count_rows(self.counter, table.source)
+        counted = count_rows(counter, table.source)
         if counted != inserted:
             raise DriftError(
                 f"{table.target}: the source has {plural(counted, 'row')} in the snapshot, counted by a session that "

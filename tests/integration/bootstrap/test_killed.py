@@ -17,9 +17,9 @@ import pytest
 from sqlalchemy import select, update
 
 from binlane.bootstrap import account_copy as accounts
-from binlane.bootstrap.definition_copy import make_behind_rows
+from binlane.bootstrap.definition_copy import make_behind_rows, rehearse_programs
 from binlane.bootstrap.first_copy import Options, Outcome
-from binlane.bootstrap.sessions import Session
+from binlane.bootstrap.sessions import Session, read_session
 from binlane.bootstrap.snapshot import shared_snapshot
 from binlane.errors import PrecheckError, TargetUnavailableError
 from binlane.orchestration.commands.copies.bootstrap import LogLines, first_copy
@@ -270,6 +270,36 @@ def test_no_channel_begins_elsewhere_while_its_first_copy_runs(
     monkeypatch.setattr("binlane.bootstrap.first_copy.make_behind_rows", meanwhile)
     assert bootstrap(mariadb) == 0
     assert mariadb.cli("init", CHANNEL) == 0, "of a channel that exists it changes nothing"
+
+
+def test_a_copy_whose_lock_against_ddl_was_lost_is_not_complete(
+    either: Channel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tables that exchange their names before they are read fail no session that reads their snapshot."""
+    make_objects(either)
+    run_on(
+        either.source,
+        *(f"CREATE TABLE shop.swap_{name} (id INT PRIMARY KEY, n INT)" for name in "ab"),
+        *(f"INSERT INTO shop.swap_{name} VALUES ({n}, {n})" for n, name in enumerate("ab")),
+    )
+    opened = list[Session]()
+
+    def recorded(*arguments: Any, **named: Any) -> Session:
+        opened.append(read_session(*arguments, **named))
+        return opened[-1]
+
+    def exchanged(*arguments: Any) -> None:
+        exchange = "RENAME TABLE shop.swap_a TO shop.x, shop.swap_b TO shop.swap_a, shop.x TO shop.swap_b"
+        run_on(either.source, f"KILL {opened[0].connection.thread_id()}", exchange)
+        rehearse_programs(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("binlane.bootstrap.snapshot.read_session", recorded)
+        patch.setattr("binlane.bootstrap.first_copy.rehearse_programs", exchanged)
+        assert bootstrap(either) == 1
+    assert "expected the lock against DDL" in " ".join(capsys.readouterr().err.split())
+    assert bootstrap(either) == 0
+    either.assert_equal()
 
 
 def test_a_replacing_order_drops_once_and_its_next_attempt_goes_on(mariadb: Channel) -> None:

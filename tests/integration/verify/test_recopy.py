@@ -16,6 +16,7 @@ from typing import Any, Final
 import pytest
 
 from binlane.bootstrap.row_copy import insert_rows
+from binlane.bootstrap.sessions import Session, read_session
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import ConfigError, DriftError, WindowBusyError
@@ -168,6 +169,33 @@ def test_names_are_the_targets_and_files_of_the_log_may_end_in_between(
     for table in ("`a.b ``x`", "parent"):
         ours, theirs = rows(channel, table, renamed="dr_1")
         assert ours == theirs
+
+
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def test_a_copy_whose_lock_against_ddl_was_lost_is_rolled_back(
+    family: str, channel_of: ChannelOf, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel = begun(channel_of(family, family))
+    run_on(channel.target, *WRONG, log=False)
+    before = rows(channel, "parent")[1]
+    opened = list[Session]()
+
+    def recorded(*arguments: Any, **named: Any) -> Session:
+        opened.append(read_session(*arguments, **named))
+        return opened[-1]
+
+    def inserted(*arguments: Any) -> int:
+        run_on(channel.source, f"KILL {opened[0].connection.thread_id()}")
+        return insert_rows(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("binlane.bootstrap.snapshot.read_session", recorded)
+        patch.setattr(recopying, "insert_rows", inserted)
+        assert channel.cli("recopy", CHANNEL, "--yes", "--table", "tenant_1.parent") == 1
+    assert "expected the lock against DDL" in " ".join(capsys.readouterr().err.split())
+    assert rows(channel, "parent")[1] == before
+    assert channel.cli("recopy", CHANNEL, "--yes", *CHOSEN) == 0
+    assert_equal(channel)
 
 
 KILLED: Final[tuple[tuple[str, str, int, bool], ...]] = (

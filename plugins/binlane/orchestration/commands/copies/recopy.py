@@ -118,11 +118,10 @@ def _recopied(channel: ChannelConfig, endpoints: Endpoints, options: Options, co
                         at = _brought_to(brought, endpoints, snapshot.position, options, console)
                     if at is None:
                         continue
-                    reader, counter = snapshot.readers
-                    make_missing(endpoints, reader, _read(channel, endpoints, options).missing)
+                    make_missing(endpoints, snapshot.readers[0], _read(channel, endpoints, options).missing)
                     found = _read(channel, endpoints, options)
                     console.line((f"rows of {', '.join(str(each.target) for each in found.tables)}", "bold"))
-                    recopier = Recopier(at, engine, reader, counter, found.target, found.tables, whoami())
+                    recopier = Recopier(at, engine, snapshot, found.target, found.tables, whoami())
                     busy = contextlib.suppress(WindowBusyError, PositionError)  # another run has opened a window
                     with busy, doing("copying rows"):
                         return _text(at, recopier.run())
