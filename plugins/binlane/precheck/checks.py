@@ -129,6 +129,18 @@ CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {
 }
 
 
+ASKED_AGAIN: Final = frozenset(
+    {*TARGET_CHECKS, "statement-privileges", "table-definitions", "long-statements", "logged-tables"}
+)
+"""The checks of a window that has begun: those that look at what somebody may have changed on the target since. The
+others have passed, and would look at what its own statements have done, or at a source that has gone on."""
+
+
+def checks_of(situation: Situation) -> Mapping[str, Callable[[Situation], Iterable[Finding]]]:
+    """The checks that a window is asked for."""
+    return {name: check for name, check in CHECKS.items() if not situation.begun or name in ASKED_AGAIN}
+
+
 def check_window(
     channel: ChannelConfig,
     endpoints: Endpoints,
@@ -145,7 +157,7 @@ def check_window(
     asked = situation_of(channel, endpoints, plan, inputs, plans, selection)
     with doing("check: the definitions of both servers"), asked as situation:
         log.info("precheck: rows are written by %s", _WRITTEN_BY[situation.needs.by_statements])
-        findings = tuple(_to_be_typed(each, situation) for each in run_checks(situation, CHECKS))
+        findings = tuple(_to_be_typed(each, situation) for each in run_checks(situation, checks_of(situation)))
         if situation.by_sql and not situation.settings.measures_rows:
             log.warning(
                 "precheck: the account could send BINLOG statements when the window was extracted: its rows were "

@@ -66,6 +66,9 @@ def _known_definitions(situation: Situation) -> Schema:
 
     Without those whose parents were altered since: their foreign keys may have other names since then.
     """
+    if situation.begun:
+        # what was left before, and the source may have gone on
+        return Schema(situation.plan.flavor, "")
     source = situation.source_tables
     altered = [key for key in situation.touched if situation.plan.altered.names(key)]
     behind = situation.source.altered_behind(whole=False) if situation.source is not None and altered else None

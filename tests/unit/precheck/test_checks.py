@@ -12,13 +12,13 @@ from typing import Any, Final
 import pytest
 
 from binlane.binlog.rows_payload import payload_limit
-from binlane.errors import PrecheckError
+from binlane.errors import PrecheckError, SourceError
 from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, RowCounts, SessionContext, TableKey
 from binlane.plan.division import Division
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.window_plan import TableCounts, WindowPlan
 from binlane.precheck.account.privileges import Grants, parse_grants
-from binlane.precheck.checks import CHECKS, TARGET_CHECKS, run_checks
+from binlane.precheck.checks import ASKED_AGAIN, CHECKS, TARGET_CHECKS, checks_of, run_checks
 from binlane.precheck.situation.facts import Accounts
 from binlane.precheck.situation.finding import Finding, raise_if_fatal
 from binlane.precheck.situation.parser import ParserAnswers, Verdict
@@ -515,7 +515,38 @@ def test_a_name_with_a_line_break_is_no_finding_of_its_own() -> None:
 
 def test_a_window_that_is_begun_is_not_asked_about_again() -> None:
     of = situation(facts(), begun=True, read_statements=lambda: refused("SELECT"))
-    assert run_checks(of, CHECKS) == ()
+    assert run_checks(of, checks_of(of)) == ()
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_a_window_that_is_begun_is_asked_for_what_the_target_is_now_alone(name: str) -> None:
+    """What its own statements have done, and what became of the source, stands in no way of its end."""
+    of = replace(WINDOWS[name][0], begun=True)
+    asked = {each: check for each, check in checks_of(of).items() if each not in TARGET_CHECKS}
+    found = run_checks(of, {each: check for each, check in asked.items() if each == name})
+    assert (found != ()) is (name in ASKED_AGAIN)
+
+
+@pytest.mark.parametrize("source", ["as it was", "mended", "altered since", "gone"])
+def test_a_table_that_somebody_has_altered_since_a_window_began_is_named(source: str) -> None:
+    was, now = schema(table()), schema(table(columns=(replace(ID, data_type="bigint"),)))
+    written = plan(tables={KEY: TableCounts(read=RowCounts(1), written=RowCounts(1))})
+    of = situation(facts(), written, now, planned=was, begun=True)
+    theirs = {"as it was": was, "mended": now, "altered since": schema(table(columns=(ID, replace(ID, name="x"))))}
+    with_source(of)
+    vars(of).update(source_as_named=theirs.get(source), source_tables=theirs.get(source))
+    vars(of)["source"].altered_behind = lambda **_: None
+    if source == "gone":
+        vars(of).pop("source_tables"), vars(of).pop("source_as_named")
+        vars(of)["source"].read_schema = _gone
+
+    found = [each for each in run_checks(of, checks_of(of)) if each.check == "table-definitions"]
+
+    assert [each.severity for each in found] == ([] if source == "mended" else [Severity.FATAL])
+
+
+def _gone() -> None:
+    raise SourceError("no answer")
 
 
 def test_every_check_has_a_test_that_has_its_name_in_it() -> None:

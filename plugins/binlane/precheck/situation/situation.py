@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Final
@@ -20,6 +20,7 @@ from binlane.binlog.types.literals import identifier
 from binlane.choices import Writer
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
+from binlane.errors import SourceError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import SPECIAL_SHARDS, BlockHeader, Item, ItemKind, SessionContext, TableKey
 from binlane.plan.row_accounting import ROWS_ONLY
@@ -368,16 +369,33 @@ class Situation(TargetSituation):
 
         The source's tables are seen as they are now, the rows are of the window. Whether a table was altered in between
         is looked up in the source's log, and only if something differs.
+
+        In a window that is begun the target's tables are compared with those of before it. The source is asked, if it
+        answers, whether a table that has become another one has been mended.
         """
-        found = self._compared()
+        if self.begun:
+            return self._changed_since()
+        found = self._compared(self.source_tables)
         if self.source is None or not any(one.severity is Severity.FATAL for one in found):
             return found
         behind = self.source.altered_behind(whole=True)
-        return found if behind is None else self._compared(renamed_alterations(behind, self.renaming))
+        if behind is None:
+            return found
+        return self._compared(self.source_tables, renamed_alterations(behind, self.renaming))
 
-    def _compared(self, *behind: Alterations) -> tuple[Difference, ...]:
+    def _changed_since(self) -> tuple[Difference, ...]:
+        """Differences of the target's tables from those of before the window, but for those that are the source's."""
+        found = [one for one in self._compared(self.planned) if one.severity is Severity.FATAL]
+        with suppress(SourceError):
+            source = self.source_tables if found else None
+            if source is not None:
+                differing = {one.table for one in self._compared(source) if one.severity is Severity.FATAL}
+                found = [one for one in found if one.table in differing or source.table(one.table) is None]
+        return tuple(found)
+
+    def _compared(self, source: Schema | None, *behind: Alterations) -> tuple[Difference, ...]:
         """``behind``: what was altered since the window, in the target's names."""
-        plan, source, target = self.plan, self.source_tables, self.tables
+        plan, target = self.plan, self.tables
         created = frozenset(key for key in self.touched if plan.altered.names(key) or self.may_have_dropped(key))
         since = (key for key in self.touched if any(each.names(key) for each in behind))
         rules = rules_for(
@@ -397,7 +415,8 @@ class Situation(TargetSituation):
         return compare_schemas(
             None if source is None else comparable(source),
             comparable(target),
-            self.touched,
+            # of a window that is begun, these may be as the window has made them
+            self.touched - created if self.begun else self.touched,
             rules,
             created=created,
             altered=created | frozenset(since),

@@ -19,7 +19,7 @@ from binlane.binlog.types.literals import identifier
 from binlane.errors import SourceError
 from binlane.model import TableKey
 from binlane.precheck.situation.situation import Situation
-from binlane.schema.compare import Severity
+from binlane.schema.compare import Severity, compare
 
 log = logging.getLogger(__name__)
 
@@ -41,11 +41,20 @@ def mends_of_tables(situation: Situation) -> Mapping[TableKey, str]:
     for key in islice(wrong, _MOST):
         # the finding itself does without them
         with suppress(SourceError, DBAPIError):
+            if situation.begun and _has_gone_on(situation, key):
+                continue
             ours, theirs = source.ask(_shown, key), target.ask(_shown, key)
             if statements := _alteration(key, ours, theirs):
                 is_older = _OLDER in theirs and _OLDER not in ours and not target.is_on(_FORMAT)
                 found[key] = "; ".join((*((_TODAYS,) if is_older else ()), *statements))
     return found
+
+
+def _has_gone_on(situation: Situation, key: TableKey) -> bool:
+    """Whether the source has another table than the one that a window which is begun was compared with."""
+    planned, source = situation.planned.table(key), situation.source_tables
+    ours = None if source is None else source.table(key)
+    return planned is None or ours is None or any(one.severity is Severity.FATAL for one in compare(ours, planned))
 
 
 def _alteration(key: TableKey, ours: str, theirs: str) -> tuple[str, ...]:

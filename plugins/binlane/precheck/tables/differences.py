@@ -79,6 +79,8 @@ def check_definitions(situation: Situation) -> Sequence[Finding]:
 
 def _is_hidden(situation: Situation, key: TableKey) -> bool:
     """Whether the source shows the table's name and none of its columns."""
+    if situation.begun:
+        return False
     table = None if situation.source_tables is None else situation.source_tables.table(key)
     return table is not None and not table.columns
 
