@@ -19,6 +19,8 @@ UNKNOWN_SHARD: Final = "#UNKNOWN"
 """The shard of a transaction whose databases cannot be determined; it is serialized."""
 OWN_SCHEMA: Final = "binlane"
 """The database of binlane's own state on each target. A source has one, too, if it is the target of another channel."""
+SYSTEM_DATABASES: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys", OWN_SCHEMA})
+"""Databases of the servers, and of binlane, in lower case."""
 FILTERED_SHARD: Final = "#FILTERED "
 """The shard of transactions that the channel's filter leaves out as a whole: they only move a position. It stands among
 the names of databases, and no server takes one with a space at its end."""

@@ -11,9 +11,8 @@ from binlane.bootstrap.definition_proof import shown_engine
 from binlane.bootstrap.sessions import Session
 from binlane.connections import Endpoint
 from binlane.errors import ConfigError, PrecheckError
-from binlane.model import Flavor, SchemaObject, TableKey, plural
+from binlane.model import SYSTEM_DATABASES, Flavor, SchemaObject, TableKey, plural
 from binlane.schema.model import Schema
-from binlane.servers.catalog import SYSTEM_DATABASES
 from binlane.sql.parse.lexer import UNDECODED
 from binlane.sql.programs.of_server import OF_INVOKER, LeftOut, described, kept_database
 from binlane.sql.temporary_routines import tokens_of

@@ -23,7 +23,7 @@ from sqlalchemy.exc import DBAPIError
 from binlane.binlog.types.sql_types import sql_type
 from binlane.binlog.types.sql_values import STRING
 from binlane.errors import PrecheckError
-from binlane.model import Flavor, TableKey
+from binlane.model import SYSTEM_DATABASES, Flavor, TableKey
 from binlane.schema.model import Column, ForeignKey, Generated, Key, KeyColumn, Schema, Table, Trigger
 from binlane.schema.normalize import (
     charset_name,
@@ -39,9 +39,7 @@ from binlane.servers.packed import PackedRow, PackedView, read_names, whole_text
 from binlane.servers.variables import global_variables, server_version, session_variable, version_number
 from binlane.session_pins import SessionKind, pinned
 from binlane.sql.parse.analyze import analyze
-from binlane.state.tables import SCHEMA
 
-SYSTEM_DATABASES: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys", SCHEMA})
 _MERGE: Final = ("MRG_MYISAM", "MRG_MyISAM")
 _MERGE_OF_NOTHING: Final = 1168
 """ER_WRONG_MRG_TABLE: a table of the UNION is missing or has a different definition."""

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Final
 from binlane.binlog.rows_payload import table_maps_of
 from binlane.binlog.table_map import TableMap
 from binlane.errors import ApplyError
-from binlane.model import Flavor, Item, ItemKind, SessionContext, TableKey
+from binlane.model import SYSTEM_DATABASES, Flavor, Item, ItemKind, SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
-from binlane.servers.catalog import SYSTEM_DATABASES
 from binlane.servers.programs import read_tables_with_programs
 from binlane.sql.parse.facts import StatementKind
 

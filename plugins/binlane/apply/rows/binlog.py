@@ -14,8 +14,9 @@ import pymysql
 
 from binlane.apply.rows.row_images import ShortImages
 from binlane.apply.rows.sequences import with_whole_sequences
+from binlane.apply.rows.table_guard import users_tables
 from binlane.apply.session.retry_verdicts import NO_GEOMETRY, error_code
-from binlane.binlog.rows_payload import check_self_contained, with_changes_apart, without_second_cascades
+from binlane.binlog.rows_payload import with_changes_apart, without_second_cascades
 from binlane.errors import DriftError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, Item, RowCounts, TableKey
@@ -58,7 +59,7 @@ class BinlogRows:
         before = self._handler_counts()
         expected, tables = RowCounts(), set[TableKey]()
         for item in items:
-            tables |= check_self_contained(item.payload)
+            tables |= users_tables(item.payload)
             if self.guard is not None:
                 self.guard.check(item.payload, seqno)
             for events in without_second_cascades(with_whole_sequences(self.session, self._with_short_images(item))):

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 from binlane.apply.rows.before_image import BeforeImages
 from binlane.apply.rows.sql import KnownTable, SqlRows
+from binlane.apply.rows.table_guard import users_tables
 from binlane.apply.rows.target_row import is_full, key_in, rows_where, spelled
 from binlane.apply.session.innodb_dictionary import ChildColumn, child_columns
 from binlane.binlog.row_values import ABSENT, Absent, Image
-from binlane.binlog.rows_payload import check_self_contained
 from binlane.errors import DriftError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Item, ItemKind, RowCounts, TableKey
@@ -128,7 +128,7 @@ class ComparingRows:
         compared."""
         written = RowCounts()
         for item in items:
-            check_self_contained(item.payload)
+            users_tables(item.payload)
             self.sql.enter()
             self._compare(item, seqno)
             self.sql.leave()

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final
 
 from binlane.apply.rows.binlog import BinlogRows
 from binlane.apply.rows.sql import ROW_COUNTS, SqlRows
+from binlane.apply.rows.table_guard import users_tables
 from binlane.binlog.partial_updates import with_plain_updates
 from binlane.binlog.rows import count_rows
 from binlane.binlog.rows_payload import (
     DEFINITION,
-    check_self_contained,
     ending_statement,
     events_of,
     is_table_map,
@@ -90,7 +90,7 @@ class FamilyRows:
 
     def _parts(self, items: Iterable[Item]) -> Iterator[tuple[bool, Item]]:
         for item in items:
-            check_self_contained(item.payload)
+            users_tables(item.payload)
             if not self.are_by_sql(item.payload):
                 yield False, replace(item, payload=with_plain_updates(item.payload, self.guard.source))
                 continue

@@ -19,11 +19,12 @@ from pymysql.constants import CLIENT
 from binlane.apply.rows.multi_row import MultiRowChanges, MultiRowTable, stretches
 from binlane.apply.rows.sequences import with_whole_sequences
 from binlane.apply.rows.statements import MAX_BYTES, RowStatement, StatementBuilder
+from binlane.apply.rows.table_guard import users_tables
 from binlane.apply.session.held_table import hold_table
 from binlane.apply.session.retry_verdicts import NO_GEOMETRY, Verdict, error_code, judge
 from binlane.binlog.row_values import RowDecoder
 from binlane.binlog.rows import RowsEvent, RowsFlag, RowsKind, checks_off
-from binlane.binlog.rows_payload import DEFINITION, check_self_contained, parse_rows, parse_table_map, rows_with_tables
+from binlane.binlog.rows_payload import DEFINITION, parse_rows, parse_table_map, rows_with_tables
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.types.columns import Column
 from binlane.binlog.vector.arrays import Bytes
@@ -120,7 +121,7 @@ class SqlRows:
         written = RowCounts()
         for item in items:
             payload = with_whole_sequences(self.session, item.payload)
-            check_self_contained(payload)
+            users_tables(payload)
             assert self.guard is not None
             self.guard.check(payload, seqno)
             counted = self._item(payload, seqno)

@@ -8,14 +8,15 @@ table is also compared with the source's own definition, if the precheck found t
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 
-from binlane.binlog.rows_payload import table_maps_of
+from binlane.binlog.rows_payload import check_self_contained, table_maps_of
 from binlane.binlog.table_map import TableMap
-from binlane.errors import TableMismatchError
+from binlane.errors import PlanError, TableMismatchError
 from binlane.lazy_dataclass import dataclass
-from binlane.model import Flavor, TableKey
+from binlane.model import SYSTEM_DATABASES, Flavor, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.schema.compare import Difference, Rules, Severity, compare, judge_alone, rules_for
 from binlane.schema.logged import compare_logged_key, compare_table_map
@@ -152,3 +153,24 @@ def _mismatch(key: TableKey, found: list[str]) -> TableMismatchError:
         f"{key}: after a DDL of this window the target's table differs from the one to which the next rows were "
         "written; none of these rows was written: " + "; ".join(found)
     )
+
+
+def users_tables(payload: bytes) -> frozenset[TableKey]:
+    """The tables that a payload changes. Raises PlanError if it is not self-contained, or changes one of the server's
+    own or of binlane's: for BINLOG a server does not ask which tables the account may change, so rows of ``mysql.*``
+    would make accounts. The precheck refuses a window with such rows in its log; a lane file may be of another's
+    making."""
+    tables = check_self_contained(payload)
+    for key in tables:
+        if _is_system(key.database):
+            raise PlanError(
+                f"expected rows of users' tables in a lane file, found rows of {key}; no plan job of binlane writes "
+                "them, so another program has changed the window's files: find out who can write to the work folder, "
+                "remove the window's folder there, and run again: the same files are made from the log"
+            )
+    return tables
+
+
+@functools.lru_cache(10_000)
+def _is_system(database: str) -> bool:
+    return database.lower() in SYSTEM_DATABASES

@@ -15,8 +15,7 @@ from sqlalchemy import Connection, text
 
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.lazy_dataclass import dataclass
-from binlane.model import Flavor, TableKey
-from binlane.servers.catalog import SYSTEM_DATABASES
+from binlane.model import SYSTEM_DATABASES, Flavor, TableKey
 from binlane.servers.variables import global_variables
 from binlane.sql.accounts import ACCOUNT_PATTERN, spelled
 

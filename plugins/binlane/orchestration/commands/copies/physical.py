@@ -12,12 +12,13 @@ from binlane.bootstrap.physical import read_backup, read_clone, require_restored
 from binlane.bootstrap.sessions import answering, read_session, write_session
 from binlane.connections import Resolver
 from binlane.errors import ConfigError, PrecheckError
+from binlane.model import SYSTEM_DATABASES
 from binlane.orchestration.audited import audited
 from binlane.orchestration.commands.channel import load
 from binlane.orchestration.effective_rules import selection_of
 from binlane.orchestration.extraction.window_reading import source_of
 from binlane.orchestration.readiness import require_ready_to_begin
-from binlane.servers.catalog import SYSTEM_DATABASES, read_schema
+from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of
 from binlane.shards.selection import Extent
 from binlane.source.older_sessions import highest_older_session

@@ -1,0 +1,58 @@
+"""Rows of a lane file are of users' tables: for BINLOG no server asks which tables the account may change.
+
+Attacker: whoever runs the plan job, as Spark's driver does.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from binlane.apply.rows import table_guard
+from binlane.apply.rows.binlog import BinlogRows
+from binlane.apply.rows.table_guard import users_tables
+from binlane.apply.session.connection import LaneSession
+from binlane.errors import PlanError
+from binlane.model import Flavor, Item, ItemKind, RowCounts, TableKey
+from tests.unit.binlog.test_rows_payload import event, rows
+
+
+def payload(database: bytes, table: bytes = b"global_priv") -> bytes:
+    names = bytes([len(database)]) + database + b"\0" + bytes([len(table)]) + table + b"\0"
+    return event(19, 1, 0, names + b"\x01\x03\0\0") + rows(1)
+
+
+@pytest.mark.parametrize("database", [b"mysql", b"MySQL", b"sys", b"performance_schema", b"binlane", b"BINLANE"])
+def test_rows_of_a_server_s_own_tables_and_of_the_state_are_refused(database: bytes) -> None:
+    with pytest.raises(PlanError, match=rf"found rows of {database.decode()}\.global_priv"):
+        users_tables(payload(database))
+
+
+def test_rows_of_users_are_written() -> None:
+    assert users_tables(payload(b"mysql_2")) == {TableKey("mysql_2", "global_priv")}
+
+
+class Session:
+    """A target that takes no row."""
+
+    flavor = Flavor.MARIADB
+
+    def rows(self, _: str) -> list[tuple[str, int]]:
+        return [(f"Handler_{kind}", 0) for kind in ("write", "update", "delete")]
+
+    def binlog(self, _: bytes) -> None:
+        raise AssertionError("rows were sent")
+
+
+def test_they_are_refused_before_a_row_is_sent() -> None:
+    item = Item(ItemKind.ROWS, payload(b"mysql"), RowCounts(1))
+    with pytest.raises(PlanError, match=r"rows of mysql\.global_priv"):
+        BinlogRows(cast("LaneSession", Session())).write(iter((item,)), 1)
+
+
+def test_no_row_writer_has_another_door() -> None:
+    folder = Path(table_guard.__file__).parent
+    asking = [path.name for path in folder.glob("*.py") if "check_self_contained" in path.read_text()]
+    assert asking == ["table_guard.py"]
