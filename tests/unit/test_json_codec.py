@@ -179,3 +179,9 @@ def test_entries_are_sorted_by_their_keys_fields_or_by_the_text_where_the_layout
     rows = frozenset({TableKey})
     assert Codec("", rows=rows).dump(named) == {"maps": [("a", "t", 2), ("a-b", "t", 1)]}
     assert Codec("", rows=rows, by_text=frozenset({"maps"})).dump(named) == {"maps": [("a-b", "t", 1), ("a", "t", 2)]}
+
+
+@pytest.mark.parametrize("text", ["[[]]", "[[1]]", "[[1, 2], []]"])
+def test_an_entry_without_its_key_is_named(text: str) -> None:
+    with pytest.raises(PlanError, match=r"w: \$\[\d\]: expected 2 values, got [01]; make it anew"):
+        Codec("make it anew").read(Mapping[int, int], text, "w")  # type: ignore[type-abstract]

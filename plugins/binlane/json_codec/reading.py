@@ -161,7 +161,9 @@ class Readers:
         width = self.layout.width(key)
 
         def read(entry: Any) -> tuple[Any, Any]:
-            front, *more = _gathered(_list(entry), [width])
+            if len(_list(entry)) < (width or 1):
+                raise Mismatch(f"expected {(width or 1) + 1} values, got {len(entry)}")
+            front, *more = _gathered(entry, [width])
             if not is_spread and len(more) != 1:
                 raise Mismatch(f"expected {(width or 1) + 1} values, got {len(entry)}")
             return of_key(front), of_item(more if is_spread else more[0])
