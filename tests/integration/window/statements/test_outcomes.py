@@ -446,7 +446,8 @@ def test_tables_without_transactions_that_only_statements_write_are_named(
         channel.source,
         "SET SESSION binlog_format = STATEMENT",
         "UPDATE tenant_1.w JOIN tenant_1.r USING (id) SET w.n = r.n + 1",
-        "CREATE TEMPORARY TABLE tenant_1.a (id INT)",  # hides the other one
+        # hides the other one from this session, and perhaps from no other
+        "CREATE TEMPORARY TABLE tenant_1.a (id INT)",
         "INSERT INTO tenant_1.a VALUES (3)",
         "DROP TEMPORARY TABLE tenant_1.a",
     )
@@ -455,7 +456,7 @@ def test_tables_without_transactions_that_only_statements_write_are_named(
     said = capsys.readouterr().err
     assert "tenant_1.w: engine: expected a transactional one, found MyISAM" in said
     assert "tenant_1.r: engine" not in said
-    assert "tenant_1.a: engine" not in said
+    assert "tenant_1.a: engine" in said
 
     if flavor == "mariadb":
         channel.write_channel(ALLOWED)
