@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 from collections.abc import Callable, Iterator
@@ -55,10 +56,13 @@ def berlin(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     flavor: Flavor = request.param
     if flavor is Flavor.MYSQL and not has_mysql():
         pytest.skip("no MySQL")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TZ", "Europe/Berlin" if os.environ.get("TZ") != "Europe/Berlin" else "UTC")
-        with private_server(tmp_path_factory.mktemp("berlin") / "data", flavor, name="berlin", durable=False) as server:
-            yield server
+    with contextlib.ExitStack() as stack:
+        # a target that the test starts has the machine's own
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("TZ", "Europe/Berlin" if os.environ.get("TZ") != "Europe/Berlin" else "UTC")
+            folder = tmp_path_factory.mktemp("berlin") / "data"
+            server = stack.enter_context(private_server(folder, flavor, name="berlin", durable=False))
+        yield server
 
 
 def test_the_zone_system_of_another_machine_is_named(
