@@ -39,14 +39,24 @@ COMMANDS: Final = (
     ("verify", CHANNEL, "--full"),
     ("bootstrap", CHANNEL, "--databases", "app", "--replace"),
 )
-SIDES: Final = ("source", "target")
-CASES: Final = (
+_STATUS, _DOCTOR, _RUN, _VERIFY, _BOOTSTRAP = COMMANDS
+SHORT: Final = (
     # `status` reads no source
-    *(pytest.param(command, side, "mariadb") for command in COMMANDS[1:] for side in SIDES),
-    pytest.param(COMMANDS[0], "target", "mariadb"),
-    *(pytest.param(("doctor", CHANNEL), side, "mysql", marks=requires_mysql) for side in SIDES),
-    pytest.param(("run", CHANNEL), "source", "mysql", marks=requires_mysql),
-    pytest.param(("verify", CHANNEL, "--full"), "source", "mysql", marks=requires_mysql),
+    *((_STATUS, "target", "mariadb"), (_DOCTOR, "source", "mariadb"), (_BOOTSTRAP, "target", "mariadb")),
+    *((_DOCTOR, "target", "mysql"), (_RUN, "source", "mysql")),
+)
+LONG: Final = (
+    *((_DOCTOR, "target", "mariadb"), (_RUN, "source", "mariadb"), (_RUN, "target", "mariadb")),
+    *((_VERIFY, "source", "mariadb"), (_VERIFY, "target", "mariadb"), (_BOOTSTRAP, "source", "mariadb")),
+    *((_DOCTOR, "source", "mysql"), (_VERIFY, "source", "mysql")),
+)
+CASES: Final = tuple(
+    pytest.param(
+        *case,
+        marks=(*([requires_mysql] if "mysql" in case else []), *([pytest.mark.trial] if case in LONG else [])),
+        id="-".join((case[0][0], *case[1:])),
+    )
+    for case in (*SHORT, *LONG)
 )
 
 
