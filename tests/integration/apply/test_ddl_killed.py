@@ -428,6 +428,21 @@ def test_a_ddl_on_tables_that_mysql_does_not_change_with_its_gtid_is_run_once(
     assert mysql_pair.rows("SELECT * FROM binlane.ddl") == []
 
 
+def test_a_table_whose_files_a_killed_mysql_has_not_finished_is_an_error(
+    mysql_pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its definition is there, and no row can be read or written."""
+    statement = "CREATE TABLE m (id INT PRIMARY KEY) ENGINE = MyISAM"
+
+    def leave(*_: object) -> None:
+        run_alone(mysql_pair.target, statement, "FLUSH TABLES m")
+        (mysql_pair.target.datadir / DATABASE / "m.MYI").write_bytes(b"")
+
+    window = _killed(mysql_pair, monkeypatch, statement, leave)
+    with pytest.raises(ApplyError, match=r"130 Incorrect file format"):
+        run_lane(mysql_pair.engine, window.plan, 2, window.source, QUICK)
+
+
 @pytest.mark.parametrize(
     ("left", "rest"), [((), (SWAP,)), (("RENAME TABLE a TO x",), ("RENAME TABLE b TO a, x TO b",)), ((SWAP,), ())]
 )

@@ -157,8 +157,10 @@ def _replacing_database(session: LaneSession, item: Item) -> Item | None:
 
 
 def _is_damaged(statement: bytes, begun: DdlIntent, now: Fingerprint) -> bool:
-    """Whether a table is missing or cannot be opened that ALTER TABLE leaves: then the server says so if it is run
-    again."""
+    """Whether a table is missing or cannot be opened that ALTER TABLE or CREATE TABLE leaves: then the server says so
+    if it is run again."""
+    if _CREATES_TABLE.match(statement) is not None:
+        return now.unreadable
     if _ALTERS_TABLE.match(statement) is None:
         return False
     return now.unreadable or now.has_fewer_tables(begun.fingerprint)
