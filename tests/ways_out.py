@@ -90,6 +90,18 @@ TROUBLES: Final = (
         (RECOPY.format("crm.line --table shop.orders"),),
     ),
     Trouble(
+        "a table was dropped that statements of the window read, which change another one",
+        ("DROP TABLE shop.child",),
+        "expected the table, found no such table",
+        (RECOPY.format("shop.child --table shop.orders"),),
+        window=(
+            *WINDOW,
+            "SET SESSION binlog_format = 'STATEMENT'",
+            "INSERT INTO shop.orders SELECT id + 100, COUNT(*) FROM shop.child GROUP BY id",
+            "INSERT INTO shop.child VALUES (9, 1)",
+        ),
+    ),
+    Trouble(
         "a database was dropped",
         ("DROP DATABASE crm",),
         "found no such database",
@@ -304,6 +316,13 @@ TROUBLES: Final = (
         (),
         "found log_bin = OFF",
         ("log_bin in the source's option file, and a restart",),
+        in_window=False,
+    ),
+    Trouble(
+        "the source was restarted with other settings (`binlog_ignore_db`)",
+        (),
+        "the source leaves changes out of its log",
+        ("binlog_ignore_db out of the source's option file, and a restart",),
         in_window=False,
     ),
     Trouble(

@@ -35,7 +35,14 @@ from binlane.precheck.statements import (
     unsafe_bodies,
 )
 from binlane.precheck.statements import window_statements as statements
-from binlane.precheck.tables import converted_columns, differences, generated_columns, renamed_columns, visibility
+from binlane.precheck.tables import (
+    converted_columns,
+    differences,
+    generated_columns,
+    lost_tables,
+    renamed_columns,
+    visibility,
+)
 from binlane.precheck.tables import storage_engines as engines
 from binlane.precheck.target import definers, encryption, grants, open_transactions, portability, server, sql_writer
 from binlane.schema.compare import Severity
@@ -120,6 +127,7 @@ CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {
     "default-collations": differences.check_default_collations,
     "system-versioning": differences.check_versioning,
     "transaction-histories": differences.check_transaction_histories,
+    "lost-tables": lost_tables.check_lost_tables,
     "logged-tables": differences.check_logged_tables,
     "generated-columns": generated_columns.check_generated_columns,
     "zones": time_zones.check_zones,

@@ -64,6 +64,7 @@ from binlane.sql.parse.lexer import QUALIFIER
 from binlane.sql.programs.known import ProgramSet
 from binlane.sql.requirements import COMPUTED_ZONE, Requirement
 from binlane.state.records.databases import other_writers
+from binlane.state.records.verifications import read_tables_being_copied
 from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import read_window
 from binlane.work.files import WorkFolder
@@ -362,6 +363,22 @@ class Situation(TargetSituation):
             if any(item.payload == logged.item.payload for item in piece.items):
                 return piece.header
         return header
+
+    @cached_property
+    def lacking_tables(self) -> frozenset[TableKey]:
+        """Tables of the source that the target lacks, in the databases that the window names; without those that the
+        window makes or alters. None of an archive is known, nor with renamed databases."""
+        source = self.source_tables
+        if source is None or self.renaming or source.flavor is not self.tables.flavor:
+            return frozenset()
+        lacking = (key for key in source.tables if self.tables.table(key) is None)
+        return frozenset(key for key in lacking if not (self.plan.altered.names(key) or self.may_have_dropped(key)))
+
+    @cached_property
+    def later_tables(self) -> frozenset[TableKey]:
+        """Tables of the target whose rows may be those of a later moment: a recopy of them has not ended."""
+        there = self.target.ask(read_tables_being_copied, self.plan.channel)
+        return frozenset(key for key in there if self.tables.table(key) is not None)
 
     @property
     def definition_differences(self) -> tuple[Difference, ...]:

@@ -15,6 +15,7 @@ from binlane.model import Flavor, TableKey, plural
 from binlane.precheck.situation.finding import Finding, findings_of
 from binlane.precheck.situation.situation import Situation
 from binlane.precheck.tables.definition_mends import mends_of_tables
+from binlane.precheck.tables.lost_tables import copied_together
 from binlane.schema.compare import Severity
 from binlane.schema.model import Generated, Schema, Table
 from binlane.schema.shell_names import shell_name
@@ -65,6 +66,10 @@ def check_definitions(situation: Situation) -> Sequence[Finding]:
     """Tables whose definitions differ between source and target; for an archive, what the target's alone show."""
     # whoever may read no column of a table is told so by ``visibility``
     differences = tuple(one for one in situation.definition_differences if not _is_hidden(situation, one.table))
+    if any(one.what == "table" for one in differences):
+        # of a table that statements read, too, another check names the command
+        lost = copied_together(situation).lacking
+        differences = tuple(one for one in differences if one.what != "table" or one.table not in lost)
     if not any(one.severity is Severity.FATAL for one in differences):
         return findings_of(differences)
     mends, told = mends_of_tables(situation), set[TableKey]()

@@ -27,6 +27,10 @@ AS_BEFORE: Final = (
     "rows of this table without showing which, so that this row may have changed and changed back"
 )
 """The note of rows that are drift by their values alone. No image proves it, so no repair writes them."""
+BEING_COPIED: Final = (
+    "binlane recopy leaves out the log's changes of the table, and has not copied its rows: run it again"
+)
+"""The note of a table whose rows are not those of the watermark until a recopy has ended."""
 _NOTES: Final = (BY_STATEMENTS, BY_FOREIGN_KEYS, WITHOUT_KEY)
 
 _Texts = tuple[str, ...]
@@ -460,6 +464,13 @@ def read_suspects(connection: Connection, channel: str) -> tuple[Suspect, ...]:
     """The channel's suspects, in the order in which they were stored."""
     rows = connection.execute(select(suspects).where(suspects.c.channel == channel).order_by(suspects.c.id))
     return tuple(map(_suspect, rows))
+
+
+def read_tables_being_copied(connection: Connection, channel: str) -> frozenset[TableKey]:
+    """The tables that a recopy has not finished."""
+    is_copied = (suspects.c.channel == channel) & (suspects.c.note == BEING_COPIED)
+    rows = connection.execute(select(suspects.c.table_schema, suspects.c.table_name).where(is_copied))
+    return frozenset(TableKey(database, table) for database, table in rows)
 
 
 def _suspect(row: Row[Any]) -> Suspect:

@@ -34,6 +34,7 @@ MOST_STEPS: Final = 3
 IN_TESTS: Final = frozenset(
     {
         "a table was dropped to which others refer by a foreign key",
+        "a table was dropped that statements of the window read, which change another one",
         "a column was added",
         "a column has another name",
         "rows are in the way, in a table with triggers",
@@ -58,6 +59,7 @@ _FREED: Final = "free space, or a larger work.uri"
 _FREED_TARGET: Final = "free space on the target"
 _ADOPTED: Final = "adopt"
 _LOGGED: Final = "log_bin in the source's option file, and a restart"
+_UNFILTERED: Final = "binlog_ignore_db out of the source's option file, and a restart"
 _UNLOCKED: Final = "ALTER USER the account ACCOUNT UNLOCK"
 _STEPS: Final[Mapping[str, str]] = {
     r"already, undo it there: (ALTER TABLE .+?)(?:; or SET SESSION| \[logged-tables\])": "undo",
@@ -73,6 +75,7 @@ _STEPS: Final[Mapping[str, str]] = {
     r"(GRANT [A-Z, ]+ ON \*\.\*) TO the account on the source": "source-account",
     r"SHOW FULL PROCESSLIST on the target and (KILL it)": _KILLED,
     r"(start the source with log_bin)": _LOGGED,
+    r"(remove the option from the source)": _UNFILTERED,
     r"(Point the connection at the channel's (?:server|target))": _CONNECTED,
     r"`(binlane adopt-target \w+)` shows": _ADOPTED,
     rf"({_UNLOCKED}) there": _UNLOCKED,
@@ -228,19 +231,24 @@ def _stopped(server: PrivateServer, channel: Channel) -> Iterator[Broken]:
 
 
 @contextlib.contextmanager
-def _unlogged(channel: Channel) -> Iterator[Broken]:
+def _restarted(channel: Channel, option: str, step: str) -> Iterator[Broken]:
+    """The source, with another option."""
     usual = channel.source.options
-    options = {Flavor.MARIADB: "--skip-log-bin", Flavor.MYSQL: "--disable-log-bin"}
-    channel.source.restart([*usual, options[channel.source.flavor]])
+    channel.source.restart([*usual, option])
 
-    def logged() -> None:
+    def restarted_as_usual() -> None:
         channel.source.restart(usual)
 
     try:
-        yield Broken(channel, {_LOGGED: logged})
+        yield Broken(channel, {step: restarted_as_usual})
     finally:
         if channel.source.options != usual:
-            logged()
+            restarted_as_usual()
+
+
+def _unlogged(channel: Channel) -> contextlib.AbstractContextManager[Broken]:
+    options = {Flavor.MARIADB: "--skip-log-bin", Flavor.MYSQL: "--disable-log-bin"}
+    return _restarted(channel, options[channel.source.flavor], _LOGGED)
 
 
 @contextlib.contextmanager
@@ -360,6 +368,9 @@ BREAKS: Final[Mapping[str, Callable[[Channel], contextlib.AbstractContextManager
     "the target was stopped": lambda channel: _stopped(channel.target, channel),
     "the source was stopped": lambda channel: _stopped(channel.source, channel),
     "the source was started without its binary log": _unlogged,
+    "the source was restarted with other settings (`binlog_ignore_db`)": (
+        lambda channel: _restarted(channel, "--binlog-ignore-db=scratch", _UNFILTERED)
+    ),
     "the work folder is full": _full,
     "the source has purged its log": _purged,
     "the connection leads to another source": lambda channel: _to_server("target")(channel, "source"),

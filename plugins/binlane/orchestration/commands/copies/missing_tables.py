@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.definition_copy import make, make_database, read_definition
@@ -28,9 +28,13 @@ from binlane.plan.transaction.channel_rules import ChannelRules
 from binlane.schema.model import Schema, Table
 from binlane.shards.selection import pattern_of
 from binlane.state.channels import Channel
-from binlane.state.records.verifications import DRIFT, Suspect, read_suspects, replace_suspects
-
-_NOTE: Final = "binlane recopy leaves out the log's changes of the table, and has not copied its rows: run it again"
+from binlane.state.records.verifications import (
+    BEING_COPIED,
+    DRIFT,
+    Suspect,
+    read_tables_being_copied,
+    replace_suspects,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +54,18 @@ def missing_tables(
     rules: ChannelRules,
 ) -> tuple[MissingTable, ...]:
     """Those of the tables in ``asked``, which has names on the target, and all that refer to them by foreign keys.
+    If it lacks one, so do all: statements over several of them are left out with them, and cannot be without.
 
     Raises ConfigError for one that cannot be made."""
     source, target = schemas
     with engine.connect() as connection:
-        noted = {one.table for one in read_suspects(connection, channel.name) if one.note == _NOTE}
+        noted = read_tables_being_copied(connection, channel.name)
     taken = {key: rules.renaming.table(key) for key in source.tables if rules.selection.table(key) is None}
     there = {key: target.table(named) for key, named in taken.items()}
     named = {key: taken[key] if table is None else table.key for key, table in there.items()}
     chosen = {key for key in taken if named[key] in asked}
-    lacking = {key for key in chosen if there[key] is None or named[key] in noted}
+    is_lost = any(there[key] is None or named[key] in noted for key in chosen)
+    lacking = set(chosen) if is_lost else set()
     while more := {
         key for key in taken.keys() - lacking
         if any(foreign.parent in lacking for foreign in source.tables[key].foreign_keys)
@@ -105,12 +111,14 @@ def going_on(channel: str, names: Sequence[str], missing: Sequence[MissingTable]
         yield
     except BinlaneError as exc:
         tables = " ".join(f"--table {shlex.quote(name)}" for name in names)
-        said = f"{exc}; then the copy itself: `binlane recopy {channel} {tables}` again"
+        again = f"`binlane recopy {channel} "
+        said = str(exc) if again in str(exc) else f"{exc}; then the copy itself: {again}{tables}` again"
         if missing and isinstance(exc, UnsupportedEventError):
             lacking = ", ".join(str(each.target) for each in missing)
             said = (
                 f"{exc}; up to the copy this command leaves out {lacking}, whose rows the target lacks. If the "
-                "statement is about a view, leave the view out, too ([filter] exclude_tables), `binlane recopy "
+                "statement is about tables, copy those that it changes again, too: name each with --table. If it is "
+                "about a view, leave the view out, too ([filter] exclude_tables), `binlane recopy "
                 f"{channel} {tables}` again, take the view in again, and `binlane verify {channel} --full --repair` "
                 "makes it"
             )
@@ -121,7 +129,7 @@ def going_on(channel: str, names: Sequence[str], missing: Sequence[MissingTable]
 def note_missing(engine: Any, at: Channel, missing: Sequence[MissingTable]) -> None:
     """Store the tables as known drift, before a window leaves out their rows."""
     if missing:
-        found = [Suspect(each.target, (), DRIFT, at.watermark.seqno, (), None, None, _NOTE) for each in missing]
+        found = [Suspect(each.target, (), DRIFT, at.watermark.seqno, (), None, None, BEING_COPIED) for each in missing]
         with engine.begin() as connection:
             replace_suspects(connection, at.name, (), found)
 
@@ -140,14 +148,18 @@ def make_missing(endpoints: Endpoints, reader: Session, missing: Sequence[Missin
 
 
 def fill_empty(endpoints: Endpoints, reader: Session, missing: Sequence[MissingTable], source: Schema) -> None:
-    """Give the tables that are empty the snapshot's rows, each table in one transaction.
+    """Give the tables that are empty, and to which others refer, the snapshot's rows, each table in one transaction.
 
     A window that has begun before a table was lost goes on with them: rows that refer to the table find it filled.
-    They are later rows than the window's, so the window overwrites them, and they stay known drift.
+    They are later rows than the window's, so the window overwrites them, and they stay known drift. All other tables
+    stay empty: a statement of the window would find its own rows there.
     """
+    parents = {foreign.parent for table in source.tables.values() for foreign in table.foreign_keys}
     with contextlib.closing(write_session(endpoints.target)) as writer:
         [(packet,)] = writer.texts("SELECT @@max_allowed_packet")
         for each in missing:
+            if each.source not in parents:
+                continue
             name = f"{identifier(each.target.database)}.{identifier(each.target.table)}"
             if not writer.texts(f"SELECT 1 FROM {name} LIMIT 1"):
                 chunk = Chunk(source.tables[each.source], None, None)
