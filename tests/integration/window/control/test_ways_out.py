@@ -584,3 +584,33 @@ def test_a_task_that_is_cleared_behind_the_command_that_has_finished_its_window_
     steps.advance(channel.config, channel.endpoints, adopted["plan"])
     assert channel.status.window is None
     channel.assert_equal()
+
+
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def test_no_statement_of_a_window_reads_the_later_rows_of_a_table_that_is_copied_alone(
+    channel_of: ChannelOf, family: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    channel = channel_of(family, family)
+    begun(channel)
+    run_on(
+        channel.source,
+        "UPDATE shop.heap SET b = 5 WHERE a = 1",
+        "SET SESSION binlog_format = 'STATEMENT'",
+        "INSERT INTO shop.orders SELECT id + 100, u FROM shop.parent",
+        "UPDATE shop.parent SET u = u + 50 WHERE id = 1",
+    )
+    channel.write_channel(transactions=1)
+    stopped_at(channel, 1)
+    run_on(channel.target, "SET SESSION foreign_key_checks = 0", "DROP TABLE shop.parent", log=False)
+    capsys.readouterr()
+    for command in (("recopy", CHANNEL, "--table", "shop.parent", "--yes"), ("run", CHANNEL)):
+        # the second finds the table there, with the rows of now
+        assert channel.cli(*command) == 1
+        said = capsys.readouterr().err
+        assert "shop.parent: rows: expected those of the window's moment, found later ones" in said
+        assert channel.target.query("SELECT * FROM shop.orders WHERE id > 100") == []
+    step, _ = read_step(said)
+    assert channel.cli(*shlex.split(step)[1:], "--yes") == 0
+    assert channel.cli("run", CHANNEL) == 0
+    channel.cli("verify", CHANNEL, "--full", "--repair", "--yes")
+    channel.assert_equal()
