@@ -36,6 +36,8 @@ DAG_ID: Final = f"replicate_{CHANNEL}"
 SAMPLE: Final = frozenset(
     {
         "a table was dropped",
+        "a table was dropped that statements of the window read, which change another one",
+        "the source was restarted with other settings (`binlog_ignore_db`)",
         "a column has another type",
         "a trigger was dropped",
         "rows are in the way",
