@@ -138,7 +138,14 @@ CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {
 
 
 ASKED_AGAIN: Final = frozenset(
-    {*TARGET_CHECKS, "statement-privileges", "table-definitions", "long-statements", "logged-tables"}
+    {
+        *TARGET_CHECKS,
+        "statement-privileges",
+        "table-definitions",
+        "long-statements",
+        "lost-tables",
+        "logged-tables",
+    }
 )
 """The checks of a window that has begun: those that look at what somebody may have changed on the target since. The
 others have passed, and would look at what its own statements have done, or at a source that has gone on."""
