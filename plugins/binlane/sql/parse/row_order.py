@@ -492,8 +492,12 @@ def _may_be_one(column: Column, other: Column) -> bool:
 
 
 def grouped(block: Block) -> tuple[Column, ...]:
-    """The columns of GROUP BY."""
-    return tuple(order_columns([each for each in block.clauses.get("GROUP", ())[1:] if each.upper != "ROLLUP"]))
+    """The columns of GROUP BY, also those that it names by their place in the select list."""
+    named = order_columns([each for each in block.clauses.get("GROUP", ())[1:] if each.upper != "ROLLUP"])
+    expressions = items(block.clauses.get("GROUP", ())[1:])
+    chosen = list(items(own_tokens(block.clauses.get("SELECT", ()))))
+    placed = _at_their_places([each for each in expressions if _is_place(each)], chosen)
+    return (*named, *filter(None, map(plain_column, placed)))
 
 
 def _beside_group(block: Block) -> Iterator[OrderedPart]:
@@ -503,9 +507,7 @@ def _beside_group(block: Block) -> Iterator[OrderedPart]:
     has_aggregate = any(True for _ in _calls(chosen, _AGGREGATES))
     if block.verb != "SELECT" or not (expressions or has_aggregate):
         return
-    if any(len(each) == 1 and each[0].kind is TokenKind.NUMBER for each in expressions):
-        # by the place of a column in the list, which no token tells
-        return
+    expressions = list(_at_their_places(expressions, list(items(chosen))))
     named = {each.text.lower() for item in expressions for each in item if len(item) == 1}
     outside = list[Column]()
     for item in items(chosen):
@@ -515,6 +517,25 @@ def _beside_group(block: Block) -> Iterator[OrderedPart]:
     if outside:
         what = "a column beside GROUP BY"
         yield OrderedPart(what, block, grouped(block), None, Proof.SCAN, needed=tuple(outside))
+
+
+def _at_their_places(
+    expressions: Sequence[Sequence[Token]], chosen: Sequence[Sequence[Token]]
+) -> Iterator[Sequence[Token]]:
+    """The expressions of GROUP BY, elements of the select list in place of their numbers, with and without alias. A
+    number that is no place gives none: then all columns count as beside it."""
+    for each in expressions:
+        if not _is_place(each):
+            yield each
+        elif each[0].text.isdigit() and 0 < number_of(each[0].text) <= len(chosen):
+            item = chosen[number_of(each[0].text) - 1]
+            yield item
+            if len(item) > 1 and item[-1].kind in (TokenKind.WORD, TokenKind.NAME):
+                yield item[: -2 if item[-2].upper == "AS" else -1]
+
+
+def _is_place(expression: Sequence[Token]) -> bool:
+    return len(expression) == 1 and expression[0].kind is TokenKind.NUMBER
 
 
 def _without(item: Sequence[Token], expressions: Sequence[Sequence[Token]]) -> Sequence[Token]:
