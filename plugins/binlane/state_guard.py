@@ -31,7 +31,10 @@ TABLES: Final = frozenset(
 )
 """Those of ``state.tables``: a name in a row's text holds a table more than needed, and can name no other one."""
 _PLACE: Final = f"{OWN_SCHEMA}."
-_NAME: Final = rf"\b{OWN_SCHEMA}\.({'|'.join(sorted(TABLES, key=len, reverse=True))})\b"
+_NAMES: Final = "|".join(sorted(TABLES, key=len, reverse=True))
+_NAME: Final = rf"\b{OWN_SCHEMA}\.({_NAMES})\b"
+_IN_QUOTES: Final = re.compile(rf"\b{OWN_SCHEMA}\.`({_NAMES})`")
+"""SQLAlchemy quotes ``databases``, a reserved word, which is a name behind a dot all the same."""
 _TOUCHED: Final = re.compile(_NAME)
 _PLACED: Final = re.compile(rf"{_NAME}(?![.`])(?: AS \w+)?")
 """A table where a statement reads or updates it; behind a name of a column stands a dot."""
@@ -67,6 +70,8 @@ def hinted(statement: str) -> tuple[str, Touched]:
     DELETE."""
     if _PLACE not in statement:
         return statement, NOTHING
+    if "`" in statement:
+        statement = _IN_QUOTES.sub(rf"{_PLACE}\1", statement)
     if len(statement) > _LONGEST:
         return statement, _in_front(statement)
     return _hinted(statement)

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import pymysql
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Table, delete, insert, select, text, update
+from sqlalchemy.dialects import mysql
 
 from binlane import driver
 from binlane.apply import target_state
@@ -26,7 +27,7 @@ from lab.servers import PrivateServer
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
 from tests.security.test_replaced_state import COMMANDS, FAMILIES, attacked, in_place_of, put_back, runs_of
 
-_TOUCHED: Final = re.compile(rf"binlane\.({'|'.join(table.name for table in metadata.sorted_tables)})\b(?!\.)")
+_TOUCHED: Final = re.compile(rf"binlane\.`?({'|'.join(table.name for table in metadata.sorted_tables)})\b`?(?!\.)")
 _HINTED: Final = re.compile(rf"{_TOUCHED.pattern}(?: AS \w+)? USE INDEX FOR GROUP BY \(PRIMARY\)")
 _ROWS: Final = ("SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "WITH")
 _WAITED: Final = 1205
@@ -172,6 +173,25 @@ HINT: Final = "USE INDEX FOR GROUP BY (PRIMARY)"
 )
 def test_a_hint_stands_behind_a_table_of_the_state_alone(statement: str, sent: str | None, touched: Touched) -> None:
     assert hinted(statement) == (statement if sent is None else sent, touched)
+
+
+@pytest.mark.parametrize("table", metadata.sorted_tables, ids=lambda table: table.name)
+def test_each_table_is_known_in_each_statement_of_sqlalchemy(table: Table) -> None:
+    column = table.columns.values()[0]
+    reads, updates = select(table).where(column == 1), update(table).values({column: 1}).where(column == 1)
+    for statement in (reads, updates, insert(table).values(dict.fromkeys(table.columns, 1)), delete(table).where(column == 1)):
+        sent, touched = hinted(str(statement.compile(dialect=mysql.dialect())))
+        assert touched.tables == {table.name}
+        assert touched.is_hinted == (f"binlane.{table.name} {HINT}" in sent) == (statement in (reads, updates))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_each_table_can_be_held(family: str, channel_of: ChannelOf) -> None:
+    channel = attacked(channel_of, family)
+    with driver_engine(channel).begin() as connection:
+        for table in metadata.sorted_tables:
+            connection.execute(select(table).limit(0))
+            connection.execute(delete(table).where(table.columns.values()[0].is_(None)))
 
 
 def test_a_long_statement_gets_its_hint_in_front() -> None:
