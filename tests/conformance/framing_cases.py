@@ -29,11 +29,11 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
         f"{proofs.READER}::test_an_event_that_must_not_be_passed_stops_the_log",
         f"{proofs.DAMAGE}::test_damage_stops_the_window_with_file_and_offset",
     ),
-    supported(
-        "A common header longer than 19 bytes",
-        "its length is read from the FORMAT_DESCRIPTION",
-        f"{proofs.READER}::test_a_format_with_longer_headers_is_honoured",
-        f"{proofs.KERNELS}::test_headers_are_read_whole_and_may_be_longer_than_19_bytes",
+    refused(
+        "A common header longer than 19 bytes, which no server writes",
+        "refused by its FORMAT_DESCRIPTION",
+        "BinlogError",
+        f"{proofs.EVENTS}::test_a_header_length_other_than_19_is_refused",
     ),
     refused(
         "Permuted type codes of 5.1.1 to 5.2.2 development versions",
@@ -96,7 +96,6 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
         "an error, no endless loop",
         "BinlogError",
         f"{proofs.EVENTS}::test_a_size_below_a_header_is_refused",
-        f"{proofs.READER}::test_a_size_below_the_longer_header_is_refused",
         f"{proofs.KERNELS}::test_kernels_and_parser_agree_on_truncated_and_corrupt_logs",
     ),
     informational(

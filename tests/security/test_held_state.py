@@ -179,7 +179,12 @@ def test_a_hint_stands_behind_a_table_of_the_state_alone(statement: str, sent: s
 def test_each_table_is_known_in_each_statement_of_sqlalchemy(table: Table) -> None:
     column = table.columns.values()[0]
     reads, updates = select(table).where(column == 1), update(table).values({column: 1}).where(column == 1)
-    for statement in (reads, updates, insert(table).values(dict.fromkeys(table.columns, 1)), delete(table).where(column == 1)):
+    for statement in (
+        reads,
+        updates,
+        insert(table).values(dict.fromkeys(table.columns, 1)),
+        delete(table).where(column == 1),
+    ):
         sent, touched = hinted(str(statement.compile(dialect=mysql.dialect())))
         assert touched.tables == {table.name}
         assert touched.is_hinted == (f"binlane.{table.name} {HINT}" in sent) == (statement in (reads, updates))
