@@ -36,6 +36,7 @@ VALUES: Final = (
     "POINT(1.0e0, app.evil())",
     "POINT(1.0e0, @a)",
     "POINT(1.0e0, 2.0e0) = 1",
+    "POINT(" + "1" * 10_000 + "X",
     "1\n",
     "1 -- ",
     "null",

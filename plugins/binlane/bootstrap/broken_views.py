@@ -22,7 +22,7 @@ from binlane.bootstrap.definition_copy import Definition, make
 from binlane.bootstrap.sessions import Session
 from binlane.errors import TargetError, TargetUnavailableError
 from binlane.lazy_dataclass import dataclass
-from binlane.model import Flavor, TableKey
+from binlane.model import Flavor, SchemaObject, TableKey
 from binlane.servers.names import among, literals
 from binlane.sql.parse.analyze import analyze
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
@@ -166,21 +166,25 @@ class BrokenViews:
 
 
 def drop_stand_ins(session: Session, databases: Collection[str]) -> None:
-    """Drop what a killed copy has left in these databases, and databases that hold nothing else."""
+    """Drop what a killed copy has left in these databases."""
+    for each in stand_ins(session, databases):
+        session.execute(f"DROP {each.kind.upper()} IF EXISTS {identifier(each.database)}.{identifier(each.name)}")
+
+
+def stand_ins(session: Session, databases: Collection[str]) -> frozenset[SchemaObject]:
+    """What a killed copy has left in these databases: ``drop_stand_ins`` drops it."""
     if not databases:
-        return
+        return frozenset()
     chosen = literals(sorted(databases))
     tables = session.texts(
-        "SELECT table_schema, table_name FROM information_schema.tables "
+        "SELECT 'table', table_schema, table_name FROM information_schema.tables "
         f"WHERE {among('table_schema', chosen)} AND table_comment = '{_MARK}'"
     )
     functions = session.texts(
-        "SELECT routine_schema, routine_name FROM information_schema.routines "
+        "SELECT 'function', routine_schema, routine_name FROM information_schema.routines "
         f"WHERE {among('routine_schema', chosen)} AND routine_comment = '{_MARK}'"
     )
-    for kind, found in (("TABLE", tables), ("FUNCTION", functions)):
-        for database, name in found:
-            session.execute(f"DROP {kind} IF EXISTS {identifier(database)}.{identifier(name)}")
+    return frozenset(SchemaObject(kind, database, name) for kind, database, name in (*tables, *functions))
 
 
 def _drop_if_empty(session: Session, database: str) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
+from binlane.bootstrap.broken_views import stand_ins
 from binlane.bootstrap.copy_checks import EMPTY, NOT_EMPTY, check_functions, foreign_objects
 from binlane.bootstrap.definition_copy import contents
 from binlane.bootstrap.rehearsal import OLD_FORMAT, READ_ONLY, rehearse
@@ -73,7 +74,7 @@ def check_copied_databases(situation: Readiness) -> Iterator[Finding]:
         yield Finding(severity, "source: databases", "one to copy", "none", "use `binlane init CHANNEL`")
         return
     with contextlib.closing(write_session(situation.endpoint)) as session:
-        there = contents(session, situation.databases)
+        there = {*contents(session, situation.databases)} - stand_ins(session, situation.databases)
     if there:
         names = sorted(map(str, there))
         more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""

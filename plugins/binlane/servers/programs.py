@@ -102,9 +102,11 @@ def read_triggers(connection: Connection) -> tuple[Program, ...]:
     return tuple(_executed(connection, _read(connection, query, head, _TRIGGER_FACTS)))
 
 
-def read_programs(connection: Connection) -> tuple[Program, ...]:
-    """The routines and views of all databases but the server's own, as far as the account sees them."""
-    flavor, _ = server_version(connection)
+def read_programs(connection: Connection, flavor: Flavor | None = None) -> tuple[Program, ...]:
+    """The routines and views of all databases but the server's own, as far as the account sees them. ``flavor``: the
+    server's; None: it is asked."""
+    if flavor is None:
+        flavor, _ = server_version(connection)
     head = f"routine_schema, routine_name, LOWER(routine_type), {_READABLE_BODY}, '', '', 0"
     query = f"SELECT {{columns}} FROM information_schema.routines WHERE {other_than('routine_schema', _OWN)}"
     routines = list(_executed(connection, _read(connection, query, head, _ROUTINE_FACTS)))

@@ -35,6 +35,7 @@ def run(session: LaneSession, statement: str | bytes, context: SessionContext | 
     return writer
 
 
+_TEXT = "_utf8mb4 X'782573' COLLATE utf8mb4_general_ci"
 CONTEXTS = [
     pytest.param(SessionContext(timestamp=1e9 + 0.25), "UNIX_TIMESTAMP(NOW(6))", "1000000000.250000", id="timestamp"),
     pytest.param(SessionContext(sql_mode=4), "@@sql_mode", "ANSI_QUOTES", id="sql_mode"),
@@ -51,7 +52,7 @@ CONTEXTS = [
     pytest.param(SessionContext(collation_database=46), "@@collation_database", "utf8mb4_bin", id="database"),
     pytest.param(SessionContext(last_insert_id=77), "LAST_INSERT_ID()", "77", id="last_insert_id"),
     pytest.param(SessionContext(rand_seeds=(1, 2)), "RAND() < 1e-8", "1", id="rand"),
-    pytest.param(SessionContext(user_variables=(("it``s", "'x%s'"),)), "@`it````s`", "x%s", id="user-variable"),
+    pytest.param(SessionContext(user_variables=(("it``s", _TEXT),)), "@`it````s`", "x%s", id="user-variable"),
     pytest.param(SessionContext(thread_id=4_242), "CONNECTION_ID()", "4242", id="thread"),
     pytest.param(SessionContext(auto_is_null=True), "@@sql_auto_is_null + 0", "1", id="auto_is_null"),
 ]  # fmt: skip

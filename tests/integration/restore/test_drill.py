@@ -195,7 +195,7 @@ def test_what_a_killed_drill_has_left_is_removed_by_its_record(
     for file in foreign:
         file.write_text('["drill_1_1"]')
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, stage, lambda *_, **__: 1 // 0)
+        patch.setattr(module, stage, _killed)
         assert site.drill() != 0
     databases, files, restores = site.left()
     assert (len(databases), len(files), len(restores)) == (2, 4, 1)
@@ -209,6 +209,10 @@ def test_what_a_killed_drill_has_left_is_removed_by_its_record(
     # the next drill's record says that the one before was interrupted
     states = {"--clean": ["running"], "--json": ["equal", "interrupted"]}
     assert [each["state"] for each in answer(capsys)] == states[way_out]
+
+
+def _killed(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_a_drill_that_cannot_begin_says_why(channel: Channel, capsys: pytest.CaptureFixture[str]) -> None:

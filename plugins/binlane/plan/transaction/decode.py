@@ -57,7 +57,7 @@ from binlane.sql.parse.engines import LOCAL_ENGINES, engine_places
 from binlane.sql.parse.lexer import (
     AMBIGUOUS,
     BLANK_IN_NAME,
-    LOST_NUMBER,
+    GLUED_NUMBER,
     NAMES_A_FILE,
     UNREAD_NAME,
     Unreadable,
@@ -468,7 +468,7 @@ _WAY_ON_OF_ENGINES: Final = (
 _SKIP: Final = "for this one, skip it and run on the target what the source has executed"
 _WAYS_ON: Final = {
     UNREAD_NAME: f"(write it behind SET NAMES utf8mb4; {_SKIP})",
-    LOST_NUMBER: f"(write 1.0 or 1e0; {_SKIP})",
+    GLUED_NUMBER: f"(write a blank behind the number; {_SKIP})",
     BLANK_IN_NAME: f"(write a plain blank; {_SKIP})",
 }
 _BY_HAND: Final = ("of a kind that no server logs", "put it into the log")

@@ -385,7 +385,7 @@ class Target(Server):
     @cached_property
     def programs(self) -> tuple[Program, ...]:
         """The routines and views."""
-        return self.ask(read_programs)
+        return self.ask(read_programs, self.flavor)
 
     @cached_property
     def triggers(self) -> tuple[Program, ...]:

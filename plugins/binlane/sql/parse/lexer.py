@@ -78,13 +78,14 @@ UNDECODED: Final = "\ufffd"
 UNREAD_NAME: Final = "a name with bytes that are no certain characters of its character set"
 """The reason of Unreadable for such a name: what stands behind it in a text is not known."""
 _FILE: Final = "#mysql50#"
-LOST_NUMBER: Final = "a number such as 1.e, which MySQL leaves out together with the blank in front of what follows"
-"""The reason of Unreadable: ``a 1.e.t`` is ``a.t`` to MySQL, and a syntax error to MariaDB (tried on 9.7 and 10.11)."""
+GLUED_NUMBER: Final = "a number with a letter directly behind it, such as 1e0FROM or 1.e"
+"""The reason of Unreadable. Servers take ``1e0FROM`` for a number and a word, which a reader of text does not;
+``a 1.e.t`` is ``a.t`` to MySQL, and a syntax error to MariaDB (tried on 9.7 and 10.11)."""
 BLANK_IN_NAME: Final = "a name with a no-break space, which is a blank in many character sets"
 """The reason of Unreadable: the catalogue shows a text in UTF-8, whatever its client's character set was."""
-AMBIGUOUS: Final = frozenset({UNREAD_NAME, LOST_NUMBER, BLANK_IN_NAME})
+AMBIGUOUS: Final = frozenset({UNREAD_NAME, GLUED_NUMBER, BLANK_IN_NAME})
 """Reasons behind which nothing of a text is known: a server may read other names and verbs there."""
-_LOST: Final = re.compile(r"[0-9]*\.[0-9]*[eE]")
+_LETTER: Final = re.compile(rf"[{WORD_CHARS}]")
 _NO_BREAK: Final = "\u00a0"
 NAMES_A_FILE: Final = f"a name that begins with {_FILE}, with which MariaDB finds an object of another name"
 """The reason of Unreadable: behind this prefix stands the name of a file or folder, so every object has two names."""
@@ -222,13 +223,13 @@ def _append(match: re.Match[str], group: str, gap: bool, into: list[Token], patt
         quote = text[0]
         into.append(_named(TokenKind.NAME, text[1:-1].replace(quote * 2, quote), gap=gap))
         return at
-    if group == "number" and "." in text and _LOST.fullmatch(sql, match.start(), at + 1) is not None:
-        raise Unreadable(LOST_NUMBER)
     if group == "variable":
         _check_name(text)
     if group == "number" and text[0] == "." and not gap and into and into[-1].kind in (TokenKind.WORD, TokenKind.NAME):
         into.append(Token(TokenKind.SYMBOL, ".", gap=False))
         return match.start() + 1
+    if group == "number" and _LETTER.match(sql, at) is not None:
+        raise Unreadable(GLUED_NUMBER)
     kind = _KINDS[group]
     if kind is TokenKind.WORD:
         into.append(word := _named(kind, text, gap=gap))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from binlane.model import Flavor
 from binlane.sql.accounts import ACCOUNT_PATTERN
-from binlane.sql.parse.lexer import QUALIFIER, Dialect, Token, lex
+from binlane.sql.parse.lexer import QUALIFIER, Dialect, Token, Unreadable, lex
 
 
 def test_every_character_of_a_name_is_read_by_all_who_read_names() -> None:
@@ -29,3 +31,16 @@ def test_an_account_may_have_any_name() -> None:
     match = re.fullmatch(ACCOUNT_PATTERN, "preis€@localhost")
     assert match is not None
     assert (match["user"], match["host"]) == ("preis€", "localhost")
+
+
+@pytest.mark.parametrize("name", ["1e_t", "1e5", "5e", "1st", "1", "1e5x"])
+def test_a_name_behind_a_dot_may_begin_with_digits(name: str) -> None:
+    tokens: list[Token] = []
+    lex(f"app.{name}", Dialect(Flavor.MYSQL), tokens)
+    assert [token.text for token in tokens] == ["app", ".", name]
+
+
+@pytest.mark.parametrize("text", ["1e0FROM", "1.0LIMIT", ".5e3x", "1.e", "1.5e(", "\\NFROM", "1.é", "1e5_"])
+def test_a_number_with_a_letter_behind_it_is_not_read(text: str) -> None:
+    with pytest.raises(Unreadable, match="a letter directly behind it"):
+        lex(f"SELECT {text}", Dialect(Flavor.MARIADB), [])
