@@ -33,9 +33,7 @@ TABLES: Final = frozenset(
 _PLACE: Final = f"{OWN_SCHEMA}."
 _NAMES: Final = "|".join(sorted(TABLES, key=len, reverse=True))
 _NAME: Final = rf"\b{OWN_SCHEMA}\.({_NAMES})\b"
-_IN_QUOTES: Final = re.compile(rf"\b{OWN_SCHEMA}\.`({_NAMES})`")
-"""SQLAlchemy quotes ``databases``, a reserved word, which is a name behind a dot all the same."""
-_TOUCHED: Final = re.compile(_NAME)
+_TOUCHED: Final = re.compile(rf"\b{OWN_SCHEMA}\.`?({_NAMES})\b")
 _PLACED: Final = re.compile(rf"{_NAME}(?![.`])(?: AS \w+)?")
 """A table where a statement reads or updates it; behind a name of a column stands a dot."""
 _ASKS: Final = re.compile(rf"\s*(?:\(?(?:SELECT|WITH)|UPDATE {OWN_SCHEMA}\.)", re.IGNORECASE)
@@ -70,8 +68,6 @@ def hinted(statement: str) -> tuple[str, Touched]:
     DELETE."""
     if _PLACE not in statement:
         return statement, NOTHING
-    if "`" in statement:
-        statement = _IN_QUOTES.sub(rf"{_PLACE}\1", statement)
     if len(statement) > _LONGEST:
         return statement, _in_front(statement)
     return _hinted(statement)
@@ -84,11 +80,23 @@ def _hinted(statement: str) -> tuple[str, Touched]:
     parts = _QUOTED.split(statement)
     if any(mark in part for part in parts[::2] for mark in "'`\"\\"):
         return statement, _in_front(statement)
+    _unquote(parts)
     tables = set[str]()
     for at in range(0, len(parts), 2):
         tables |= {match[1] for match in _PLACED.finditer(parts[at])}
         parts[at] = _PLACED.sub(lambda match: match[0] + _HINT, parts[at])
     return "".join(parts), Touched(frozenset(tables), is_hinted=True)
+
+
+def _unquote(parts: list[str]) -> None:
+    """Take the quotes from a table's name, which SQLAlchemy sets around ``databases``: a reserved word, and a name
+    behind a dot all the same."""
+    at = 1
+    while at < len(parts):
+        if parts[at][0] == "`" and parts[at][1:-1] in TABLES and parts[at - 1].endswith(_PLACE):
+            parts[at - 1 : at + 2] = [parts[at - 1] + parts[at][1:-1] + parts[at + 1]]
+        else:
+            at += 2
 
 
 def _in_front(statement: str) -> Touched:

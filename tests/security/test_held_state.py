@@ -165,6 +165,16 @@ HINT: Final = "USE INDEX FOR GROUP BY (PRIMARY)"
         ('SELECT "\'", a FROM binlane.ddl -- "', None, Touched(frozenset({"ddl"}))),
         ("UPDATE app.t SET a = 'binlane.ddl'", None, Touched(frozenset({"ddl"}), locks=True)),
         ("SELECT 1 FROM app.t WHERE a = 'binlane.ddl'", None, Touched(is_hinted=True)),
+        (
+            "SELECT 'binlane.`databases`' FROM binlane.`databases`",
+            f"SELECT 'binlane.`databases`' FROM binlane.databases {HINT}",
+            Touched(frozenset({"databases"}), is_hinted=True),
+        ),
+        (
+            "INSERT INTO app.t VALUES ('binlane.`databases`')",
+            None,
+            Touched(frozenset({"databases"}), locks=True),
+        ),
         ("INSERT INTO app.t VALUES ('binlane.nowhere')", None, Touched(locks=True)),
         ("DELETE FROM binlane.ddl", None, Touched(frozenset({"ddl"}), locks=True)),
         ("DROP TABLE binlane.positions", None, Touched()),
