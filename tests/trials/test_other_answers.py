@@ -242,8 +242,8 @@ def test_what_the_families_answer_otherwise_is_named(
     named, silent = set[str](), []
     for column, text in differing:
         tokens, places = list[Token](), list[tuple[int, int]]()
-        lex(text, Dialect(Flavor.MYSQL), tokens, places)
-        what = other_answer(tokens) or other_literal(text, tokens, places)
+        lex(text, dialect := Dialect(Flavor.MYSQL), tokens, places)
+        what = other_answer(tokens) or other_literal(text, dialect, tokens, places)
         if what is None:
             silent.append((column, text, ours[column, text], theirs[column, text]))
         else:

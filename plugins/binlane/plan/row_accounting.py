@@ -140,13 +140,13 @@ class Tally:
         if self.target in (None, flavor) or not changes or not may_have_other_answer(part.sql):
             return None
         tokens, places = list[Token](), list[tuple[int, int]]()
-        sql = decoded(part.sql, part.context)
+        sql, dialect = decoded(part.sql, part.context), dialect_of(part.context, flavor)
         try:
-            lex(sql, dialect_of(part.context, flavor), tokens, places)
+            lex(sql, dialect, tokens, places)
         except Unreadable:
             # the precheck asks the target's parser
             return None
-        return other_answer(tokens) or other_literal(sql, tokens, places)
+        return other_answer(tokens) or other_literal(sql, dialect, tokens, places)
 
     def names_of_temporary(self) -> frozenset[TableKey]:
         """The names that temporary tables may have had."""

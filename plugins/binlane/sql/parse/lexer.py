@@ -213,6 +213,21 @@ def every_token(sql: str, dialect: Dialect, begin: int) -> Iterator[str]:
             yield match[0]
 
 
+def every_string(sql: str, dialect: Dialect) -> Iterator[str]:
+    """Each literal text as it is written, with its quotes, those of literal rows and in conditional comments, too; of a
+    text that ``lex`` reads."""
+    token, at, in_version = _patterns(dialect).token, 0, False
+    while (match := token.match(sql, at)) is not None:
+        at, group = match.end(), match.lastgroup
+        if group == "string":
+            yield match[0]
+        elif group == "close" and not in_version:
+            # two operators; a comment may begin with the second one
+            at -= 1
+        elif group in ("version", "close"):
+            in_version = group == "version"
+
+
 def _append(match: re.Match[str], group: str, gap: bool, into: list[Token], patterns: _Patterns) -> int:
     """Append the token of a match; the index where the next token begins."""
     sql, text, at = match.string, match.group(), match.end()

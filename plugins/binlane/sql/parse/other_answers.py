@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from binlane.sql.parse.cursor import is_symbol
-from binlane.sql.parse.lexer import Token, TokenKind
+from binlane.sql.parse.lexer import Dialect, Token, TokenKind, every_string
 
 _NAMES: Final = """
 JSON_ARRAY JSON_ARRAYAGG JSON_ARRAY_APPEND JSON_ARRAY_INSERT JSON_CONTAINS JSON_EXTRACT JSON_INSERT JSON_KEYS JSON_MERGE
@@ -43,10 +43,8 @@ _MAY_HAVE: Final = re.compile(
     rb"|FROM_DAYS|FROM_UNIXTIME|UNIX_TIMESTAMP|WEIGHT_STRING|GREATEST|LEAST|EXTRACT|[LR]PAD|[xX]'|MULTIPOINT)|[-+]\d\d:\d\d['\"]",
     re.IGNORECASE,
 )
-_OFFSET: Final = re.compile(r"(['\"])\s*\d[\dT :./-]{7,}[-+]\d\d:\d\d\1", re.IGNORECASE)
+_OFFSET: Final = re.compile(r"[nN]?(['\"])\s*\d[\dT :./-]{7,}[-+]\d\d:\d\d\1", re.IGNORECASE)
 """A time with an offset, which MariaDB leaves out."""
-_QUOTED: Final = re.compile(r"`[^`]*+`|'(?:[^'\\]|\\.|'')*+'|\"(?:[^\"\\]|\\.|\"\")*+\"", re.DOTALL)
-"""A literal in a text; rows of literals give no tokens. A document in one has quotes of its own."""
 _LATE: Final = re.compile(r"\d{11}|[3-9]\d{9}|2[1-9]\d{8}|[\d.]+e", re.IGNORECASE)
 """2,100,000,000, in front of the last second of 32 bits, or later."""
 _POINTS: Final = re.compile(r"\bMULTIPOINT\s*\(\s*\(\s*[-+.\d]", re.IGNORECASE)
@@ -61,10 +59,10 @@ def may_have_other_answer(sql: bytes) -> bool:
     return _MAY_HAVE.search(sql) is not None
 
 
-def other_literal(sql: str, tokens: Sequence[Token], places: Sequence[tuple[int, int]]) -> str | None:
+def other_literal(sql: str, dialect: Dialect, tokens: Sequence[Token], places: Sequence[tuple[int, int]]) -> str | None:
     """The first literal that the families read otherwise, or None: MariaDB leaves an offset out, and has no number in
     X'..'. Tokens and their places as ``lexer.lex`` gives them."""
-    if _OFFSET.search(sql) is not None and any(_OFFSET.fullmatch(each[0]) for each in _QUOTED.finditer(sql)):
+    if _OFFSET.search(sql) is not None and any(_OFFSET.fullmatch(each) for each in every_string(sql, dialect)):
         return f"a time with an offset{BETWEEN_FAMILIES}"
     written = [
         token._replace(text=sql[begin:end]) if token.kind in (TokenKind.STRING, TokenKind.NUMBER) else token

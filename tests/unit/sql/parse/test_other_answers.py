@@ -8,11 +8,13 @@ from binlane.model import Flavor
 from binlane.sql.parse.lexer import Dialect, Token, lex
 from binlane.sql.parse.other_answers import may_have_other_answer, other_answer, other_literal
 
+MYSQL = Dialect(Flavor.MYSQL)
 
-def named(sql: str) -> str | None:
+
+def named(sql: str, dialect: Dialect = MYSQL) -> str | None:
     tokens, places = list[Token](), list[tuple[int, int]]()
-    lex(sql, Dialect(Flavor.MYSQL), tokens, places)
-    return other_answer(tokens) or other_literal(sql, tokens, places)
+    lex(sql, dialect, tokens, places)
+    return other_answer(tokens) or other_literal(sql, dialect, tokens, places)
 
 
 @pytest.mark.parametrize(
@@ -66,3 +68,31 @@ def test_what_they_answer_otherwise_is_named(sql: str, what: str) -> None:
 )
 def test_names_and_texts_are_no_such_parts(sql: str) -> None:
     assert named(sql) is None
+
+
+@pytest.mark.parametrize(
+    "front",
+    [
+        "UPDATE t SET c = 1 /* don't */ WHERE",
+        "UPDATE t SET c = 1 -- don't\n WHERE",
+        "UPDATE t SET c = 1 # don't\n WHERE",
+        "UPDATE t SET c = 1 /*! , e = 'a' */ WHERE",
+        "UPDATE t SET c = 2 */* don't */ 3 WHERE",
+        "UPDATE t SET c = `it's` WHERE",
+        """UPDATE t SET c = "it's", e = 'a\\'s' WHERE""",
+        "INSERT INTO t /* don't */ SELECT 1, 2 FROM u WHERE",
+    ],
+)
+@pytest.mark.parametrize("value", ["d = '2020-01-01 10:00:00+02:00'", "d = N'2020-01-01 10:00:00+02:00'"])
+def test_a_quote_in_a_comment_or_a_name_begins_no_literal(front: str, value: str) -> None:
+    assert named(f"{front} {value}") == "a time with an offset between the families"
+    assert named(f"{front} d = 'at 2020-01-01 10:00:00+02:00'") is None
+
+
+def test_literals_end_as_in_the_session() -> None:
+    time = "'2020-01-01 10:00:00+02:00'"
+    plain, ansi = Dialect(Flavor.MYSQL, no_backslash_escapes=True), Dialect(Flavor.MYSQL, ansi_quotes=True)
+    assert named(f"INSERT INTO t VALUES ('c:\\', {time})", plain) == "a time with an offset between the families"
+    assert named(f"INSERT INTO t VALUES (1, 'a'), ('c:\\', {time})", plain) is not None
+    assert named(f"""UPDATE t SET "it's" = {time}""", ansi) is not None
+    assert named(f'UPDATE t SET "{time[1:-1]}" = 1', ansi) is None
