@@ -7,7 +7,7 @@ from dataclasses import field
 from binlane.lazy_dataclass import dataclass
 from binlane.schema.model import Schema
 from binlane.state.records.coverage import CoverageRow
-from binlane.state.records.verifications import INCOMPLETE, Counts, Suspect
+from binlane.state.records.verifications import Counts, Suspect
 from binlane.verify.definitions.comparison import DefinitionDifference
 from binlane.verify.scope import Scope
 
@@ -48,6 +48,8 @@ class Outcome:
     suspects: tuple[Suspect, ...]
     target: Schema
     """The target's definitions, which say what the suspects' values are."""
+    is_complete: bool
+    """Whether the accounts saw everything that was to be compared, whatever was found in the rest."""
     windows: int = 0
     """Windows whose rows were compared; of kind window only."""
     covered: CoverageRow = field(default_factory=CoverageRow)
@@ -69,11 +71,6 @@ class Outcome:
     """Rows that earlier parts had compared: of later changes of the target there, this part knows nothing."""
     continued_since: str = ""
     """When the first of these parts began (UTC)."""
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the accounts saw everything that was to be compared."""
-        return self.state != INCOMPLETE
 
     def of_state(self, state: str) -> tuple[Suspect, ...]:
         """The suspects of one state: drift, or pending."""

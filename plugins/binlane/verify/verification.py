@@ -361,7 +361,7 @@ class Verifier:
         suspects = (*compared, *(one for one in before if one not in stored))
         states = {one.state for one in suspects}
         is_whole = not self.unseen.is_gap
-        state = DRIFT if DRIFT in states else PENDING if suspects else CLEAN if is_whole else INCOMPLETE
+        state = DRIFT if DRIFT in states else INCOMPLETE if not is_whole else PENDING if suspects else CLEAN
         drift = sum(one.state == DRIFT for one in suspects)
         seqno = self.standing.watermark.seqno
         with self.engine.begin() as connection:
@@ -406,9 +406,9 @@ class Verifier:
         compared = self._definitions
         return Outcome(
             self.channel, verification.kind, state, verification.through_seqno, self._counts, tuple(suspects),
-            self.schemas[1], 0 if self.options.full else len(self._windows), covered, compared.counted[0],
-            (*self.unseen.reasons, *sorted(compared.unseen)), self._drifted, tables_left, rows_left, rate,
-            self.options.scope.words, self._rows_before, verification.continued_since,
+            self.schemas[1], not self.unseen.is_gap, 0 if self.options.full else len(self._windows), covered,
+            compared.counted[0], (*self.unseen.reasons, *sorted(compared.unseen)), self._drifted, tables_left,
+            rows_left, rate, self.options.scope.words, self._rows_before, verification.continued_since,
         )  # fmt: skip
 
     def _stored(self) -> tuple[Suspect, ...]:

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
+from typer.testing import CliRunner
+
+from binlane.cli import app
+from binlane.errors import PrecheckError
 from binlane.model import Flavor, SchemaObject, TableKey
-from binlane.orchestration.commands.verify import outcome_text
+from binlane.orchestration.commands import repair
+from binlane.orchestration.commands import verify as commands
+from binlane.orchestration.commands.verify import outcome_text, verify_after
 from binlane.schema.model import Schema
-from binlane.state.records.verifications import CLEAN, DRIFT, RUNNING, Counts, Suspect
+from binlane.state.records.verifications import CLEAN, DRIFT, INCOMPLETE, PENDING, RUNNING, Counts, Suspect
 from binlane.verify.definitions.comparison import DefinitionDifference
 from binlane.verify.definitions.mend import one
 from binlane.verify.outcome import Outcome
 
-OUTCOME = Outcome("shop", "full", CLEAN, 4711, Counts(2, 4, 20_000, 19_990), (), Schema(Flavor.MARIADB, ""))
+OUTCOME = Outcome("shop", "full", CLEAN, 4711, Counts(2, 4, 20_000, 19_990), (), Schema(Flavor.MARIADB, ""), True)
 VIEW = SchemaObject("view", "crm", "v")
 
 
@@ -57,3 +66,37 @@ def test_a_statement_that_mends_several_parts_of_an_object_is_printed_once() -> 
         f"  view crm.v: definer: source app@%, target root@%; {create}",
         f"  table crm.t: comment: source x, target y; {other}",
     ]
+
+
+def hidden(state: str) -> Outcome:
+    """The outcome of this state, of which an account has not seen a database."""
+    suspects = (Suspect(TableKey("crm", "t"), ("1",), state, 7, ("a",), None, None, ""),)
+    unseen = ("database erp: the source's account lacks SELECT on `erp`.*",)
+    return replace(OUTCOME, state=state, suspects=suspects, unseen=unseen, is_complete=False)
+
+
+@pytest.mark.parametrize("state", [DRIFT, PENDING, RUNNING, INCOMPLETE])
+def test_what_an_account_has_not_seen_is_named_whatever_was_found_in_the_rest(state: str) -> None:
+    assert "name them in apply.allow_unseen\n1 not compared:\n  database erp: " in outcome_text(hidden(state))
+
+
+def test_a_step_with_pending_rows_and_a_hidden_database_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    channel: Any = SimpleNamespace(
+        name="shop", verify=SimpleNamespace(rows_per_second=0, max_threads_running=None, slice_seconds=None)
+    )
+    endpoints: Any = None
+    monkeypatch.setattr(commands, "verify_channel", lambda *_: hidden(PENDING))
+    with pytest.raises(PrecheckError, match="an account does not see everything"):
+        verify_after(channel, endpoints, "window")
+
+
+def test_a_repair_of_all_drift_beside_a_hidden_database_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = SimpleNamespace(is_needed=True, rows=(1,), definitions=(), left=())
+    outcomes = {1: hidden(DRIFT), 0: replace(hidden(DRIFT), is_complete=True)}
+    monkeypatch.setattr(repair, "plan_text", lambda _: "plan")
+    monkeypatch.setattr(repair, "repaired_text", lambda *_: "1 row repaired")
+    monkeypatch.setattr(repair, "apply_plan", lambda *_: SimpleNamespace(changed_rows=0))
+    for code, outcome in outcomes.items():
+        stored = (outcome, SimpleNamespace(plan=plan, place="file:///plan.json"))
+        monkeypatch.setattr(repair, "make_plan", lambda *_, stored=stored: stored)
+        assert CliRunner().invoke(app, ["verify", "shop", "--repair", "--yes"]).exit_code == code

@@ -56,8 +56,8 @@ log = logging.getLogger(__name__)
 
 _SHOWN: Final = 50
 _INCOMPLETE: Final = (
-    "Nothing that was compared differs, but an account does not see everything: grant it SELECT there, leave the "
-    "databases out (docs/filters.md), or name them in apply.allow_unseen"
+    "This is not all, for an account does not see everything: grant it SELECT there, leave the databases out "
+    "(docs/filters.md), or name them in apply.allow_unseen"
 )
 
 

@@ -16,7 +16,7 @@ from binlane.state.tables import NOW, UTC_NOW, suspects, verifications, windows
 
 RUNNING, CLEAN, PENDING, DRIFT = "running", "clean", "pending", "drift"
 INCOMPLETE = "incomplete"
-"""No difference, but an account does not see everything that was to be compared."""
+"""No drift, but an account does not see everything that was to be compared."""
 BY_STATEMENTS: Final = "statements change the rows of this table, and the log does not show which"
 BY_FOREIGN_KEYS: Final = "foreign keys change the rows of this table, and the log does not show which"
 """Notes of pending rows that the next verification may find pending again, for as long as this goes on."""
