@@ -367,15 +367,16 @@ class Situation(TargetSituation):
     @cached_property
     def lacking_tables(self) -> frozenset[TableKey]:
         """Tables that the target lacks, in the databases that the window names: of the source's, or in a window that is
-        begun of those that were there before it. Without those that the window makes or alters. None of an archive is
-        known, nor with renamed databases."""
+        begun of those that were there before it. Without those that the window makes or alters, and those that the
+        filter leaves out. None of an archive is known, nor with renamed databases."""
         # a begun window is finished whatever has become of the source
         before = self.planned if self.begun else self.source_tables
         if before is None or self.source is None or self.renaming or before.flavor is not self.tables.flavor:
             return frozenset()
         named = databases_of(self.plan)
-        lacking = (key for key in before.tables if key.database in named and self.tables.table(key) is None)
-        return frozenset(key for key in lacking if not (self.plan.altered.names(key) or self.may_have_dropped(key)))
+        lacking = [key for key in before.tables if key.database in named and self.tables.table(key) is None]
+        taken = (key for key in lacking if self.selection.table(key) is None)
+        return frozenset(key for key in taken if not (self.plan.altered.names(key) or self.may_have_dropped(key)))
 
     @cached_property
     def later_tables(self) -> frozenset[TableKey]:

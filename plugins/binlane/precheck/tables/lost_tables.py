@@ -49,7 +49,21 @@ _NONE: Final = CopiedTogether(frozenset(), frozenset(), frozenset())
 
 def copied_together(situation: Situation) -> CopiedTogether:
     """Of the window's statements. Nothing is read of them where the target lacks no table."""
-    if situation.plan.complete_images or not (lost := situation.lacking_tables | situation.later_tables):
+    if situation.plan.complete_images:
+        return _NONE
+    copied = _copied_with(situation, situation.lacking_tables)
+    if not copied.lacking or situation.begun or situation.source is None:
+        return copied
+    # the whole log behind the window is read, so that this comes last
+    behind = situation.source.altered_behind(whole=True)
+    if behind is None or not any(map(behind.names, copied.lacking)):
+        return copied
+    # the source may have made these since
+    return _copied_with(situation, frozenset(key for key in situation.lacking_tables if not behind.names(key)))
+
+
+def _copied_with(situation: Situation, lacking: frozenset[TableKey]) -> CopiedTogether:
+    if not (lost := lacking | situation.later_tables):
         return _NONE
     reach = reach_of_window(situation)
     wrong, named = set(lost), set[TableKey]()
@@ -60,7 +74,7 @@ def copied_together(situation: Situation) -> CopiedTogether:
             text = LoggedText.of(logged.header.first_seqno, logged.header.source, logged.item, situation.plan.flavor)
             if text is None or text.facts.kind not in _CHANGING:
                 continue
-            names = frozenset(names_in(text.tokens, text.context.database or ""))
+            names = _objects_of(text)
             if leading.isdisjoint(names):
                 continue
             reached = reach.of(names)
@@ -70,9 +84,18 @@ def copied_together(situation: Situation) -> CopiedTogether:
                 # a program may change whatever it names
                 more.update(key for key in situation.tables.tables if folded(key) in reached)
         if more <= wrong:
-            lacking, later = situation.lacking_tables & named, situation.later_tables & named
-            return CopiedTogether(lacking, later, frozenset(wrong - lost)) if named else _NONE
+            later = situation.later_tables & named
+            return CopiedTogether(lacking & named, later, frozenset(wrong - lost)) if named else _NONE
         wrong |= more
+
+
+def _objects_of(text: LoggedText) -> frozenset[TableKey]:
+    """The tables, views and routines that a statement names; of one that is not read, every name that may be one's: a
+    column or an alias has the name of a table often."""
+    names, facts = frozenset(names_in(text.tokens, text.context.database or "")), text.facts
+    if facts.kind is StatementKind.UNKNOWN:
+        return names
+    return frozenset(map(folded, facts.tables)).union(key for key in names if plain_name(key) != key.table)
 
 
 def check_lost_tables(situation: Situation) -> Iterator[Finding]:
