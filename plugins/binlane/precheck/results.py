@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from contextlib import nullcontext, suppress
 from typing import Final
 
 from binlane.apply.lane.block_writers import Checked
+from binlane.errors import SourceError
 from binlane.json_codec.codec import Codec
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.rename import renamed_alterations
 from binlane.precheck.definitions.noted import partitioned_as_it_is, read_definitions
 from binlane.precheck.definitions.program_checks import keep_known
+from binlane.precheck.situation.facts import Source
 from binlane.precheck.situation.situation import Situation, databases_of
 from binlane.precheck.statements.window_statements import alike_behind
 from binlane.schema.canonical import canonical_json
@@ -36,7 +40,7 @@ def keep_for_lanes(situation: Situation) -> Digests:
     Returns the digests of what it has written."""
     plan, plans, written = situation.plan, situation.plans, dict[str, str]()
     altered = _known_definitions(situation)
-    if altered.tables and not _is_left(plans, files.SOURCE_TABLES):
+    if altered.tables:
         written |= plans.replace(files.SOURCE_TABLES, schema_to_json(altered))
     # MariaDB counts the rows of partitioned tables twice; a lane without the file asks
     if situation.target.flavor is Flavor.MARIADB and not _is_left(plans, files.PARTITIONED):
@@ -62,18 +66,26 @@ def keep_for_next_window(situation: Situation) -> Digests:
 
 
 def _known_definitions(situation: Situation) -> Schema:
-    """The source's tables that the window alters, and nothing since, in the target's names.
+    """The source's tables that the window alters, and nothing since, in the target's names; none where an earlier check
+    has left them.
 
     Without those whose parents were altered since: their foreign keys may have other names since then.
     """
-    if situation.begun:
-        # what was left before, and the source may have gone on
-        return Schema(situation.plan.flavor, "")
-    source = situation.source_tables
+    unknown = Schema(situation.plan.flavor, "")
     altered = [key for key in situation.touched if situation.plan.altered.names(key)]
-    behind = situation.source.altered_behind(whole=False) if situation.source is not None and altered else None
+    if situation.source is None or not altered or _is_left(situation.plans, files.SOURCE_TABLES):
+        return unknown
+    # a begun window is finished whatever has become of the source
+    with suppress(SourceError) if situation.begun else nullcontext():
+        return _unaltered_since(situation, situation.source, altered) or unknown
+    return unknown
+
+
+def _unaltered_since(situation: Situation, asked: Source, altered: Collection[TableKey]) -> Schema | None:
+    """Of ``altered`` the source's tables; None if it cannot be told. Raises SourceError."""
+    source, behind = situation.source_tables, asked.altered_behind(whole=False)
     if source is None or behind is None:
-        return Schema(situation.plan.flavor, "")
+        return None
     behind = renamed_alterations(behind, situation.renaming)
     found = ((key, table) for key in altered if (table := source.table(key)) is not None)
     tables = {

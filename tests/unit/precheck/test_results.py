@@ -1,0 +1,57 @@
+"""What the precheck leaves for the lanes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from binlane.errors import SourceError
+from binlane.model import TableKey
+from binlane.plan.transaction.altered_tables import Alterations
+from binlane.precheck.results import checked_of, keep_for_lanes
+from binlane.schema.model import Column, Schema, Table
+from binlane.work.files import WorkFolder
+from tests.unit.precheck.situations import PLAN, schema, situation
+
+KEY = TableKey("shop", "t")
+THEN = schema(Table(KEY, "InnoDB", (Column("a", 1, "int"),)))
+NOW = schema(Table(KEY, "InnoDB", (Column("a", 1, "bigint"),)))
+ALTERED = replace(PLAN, written=frozenset({KEY}), altered=Alterations({KEY: (5,)}))
+
+
+def kept(folder: WorkFolder, source: Schema, *, begun: bool, behind: Alterations | None = None) -> WorkFolder:
+    """The folder behind the check of a window that alters the table."""
+    made = situation(plan=ALTERED, tables=source, source=source, plans=folder, begun=begun)
+    vars(made).update(source=SimpleNamespace(altered_behind=lambda **_: behind or Alterations()))
+    return replace(folder, digests={**(folder.digests or {}), **keep_for_lanes(made)})
+
+
+def test_a_window_that_is_begun_keeps_what_the_check_before_it_has_left(tmp_path: Path) -> None:
+    folder = kept(WorkFolder(str(tmp_path), digests={}), THEN, begun=False)
+    assert checked_of(kept(folder, NOW, begun=True)).definitions == THEN
+
+
+@pytest.mark.parametrize(("behind", "found"), [(Alterations(), THEN), (Alterations({KEY: (0,)}), None)])
+def test_the_definitions_are_asked_again_where_the_folder_of_a_begun_window_was_lost(
+    tmp_path: Path, behind: Alterations, found: Schema | None
+) -> None:
+    folder = kept(WorkFolder(str(tmp_path), digests={}), THEN, begun=True, behind=behind)
+    assert checked_of(folder).definitions == found
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_only_a_window_that_is_begun_goes_on_without_its_source(tmp_path: Path, begun: bool) -> None:
+    made = situation(plan=ALTERED, tables=THEN, plans=WorkFolder(str(tmp_path), digests={}), begun=begun)
+    vars(made).update(source=SimpleNamespace(read_schema=_gone))
+    if begun:
+        assert keep_for_lanes(made) == {}
+    else:
+        with pytest.raises(SourceError, match="no answer"):
+            keep_for_lanes(made)
+
+
+def _gone() -> None:
+    raise SourceError("no answer")
