@@ -96,29 +96,49 @@ def is_lax(context: SessionContext) -> bool:
 
 
 def plain(tokens: Sequence[Token]) -> str:
-    """A text as words in capitals and symbols, with ``?`` for each literal, variable and quoted name that is none of a
-    function."""
-    return " ".join(
-        token.upper or called_name(tokens, at) or (token.text if token.kind is TokenKind.SYMBOL else "?")
-        for at, token in enumerate(tokens)
-    )
+    """A text as words in capitals and symbols, with ``?`` for each literal, variable and quoted name; one in front of a
+    parenthesis, which may be that of a function, is there in capitals and backquotes."""
+    return " ".join(token.upper or _plain(tokens, at) for at, token in enumerate(tokens))
+
+
+def _plain(tokens: Sequence[Token], at: int) -> str:
+    if tokens[at].kind is TokenKind.SYMBOL:
+        return tokens[at].text
+    name = called_name(tokens, at)
+    return f"`{name}`" if _NAME.fullmatch(name) is not None else "?"
+
+
+_NAME: Final = re.compile(r"\w+", re.ASCII)
+_CALLED: Final = re.compile(r"`\w+`", re.ASCII)
+_GRAMMAR: Final = frozenset(
+    {"GROUP_CONCAT", "INSERT", "JSON_ARRAYAGG", "JSON_OBJECTAGG", "REPEAT", "REPLACE", "WEIGHT_STRING"}
+)
+"""Functions that are words of the grammar: a quoted one is another name, of a table, a key or a stored function (tried
+on MySQL 9.7 and MariaDB 10.11)."""
 
 
 def _matching(pattern: str, hint: str, **changes: bool) -> Sight:
+    """Of words; a quoted name is none."""
     found = re.compile(pattern)
-    return Sight(lambda text: found.search(text) is not None, re.compile(hint.encode(), re.I), **changes)
+    return Sight(
+        lambda text: found.search(_CALLED.sub("?", text)) is not None, re.compile(hint.encode(), re.I), **changes
+    )
 
 
-def _function(*names: str, **changes: bool) -> Sight:
-    both = "|".join(names)
-    return _matching(rf"\b(?:{both}) \(", both, **changes)
+def calls_of(*names: str, **changes: bool) -> Sight:
+    """Of these functions, of which those that are no words of the grammar may be quoted."""
+    quoted = "|".join(name for name in names if name not in _GRAMMAR)
+    either = "|".join(names)
+    calls = re.compile(rf"(?:\b(?:{either})|`(?:{quoted})`) \(" if quoted else rf"\b(?:{either}) \(")
+    return Sight(lambda text: calls.search(text) is not None, re.compile(either.encode(), re.I), **changes)
 
 
 def _sees_week(text: str) -> bool:
-    """WEEK() with one argument, or EXTRACT(WEEK FROM ..): with two the mode of the week is in the text."""
+    """WEEK() with one argument, or EXTRACT(WEEK FROM ..): with two the mode of the week is in the text. A quoted one is
+    a function to MariaDB."""
     if re.search(r"\bEXTRACT \( WEEK FROM\b", text) is not None:
         return True
-    return any(_has_one_argument(text, match.end()) for match in re.finditer(r"\bWEEK \(", text))
+    return any(_has_one_argument(text, match.end()) for match in re.finditer(r"\bWEEK`? \(", text))
 
 
 def _has_one_argument(text: str, at: int) -> bool:
@@ -137,6 +157,11 @@ _EVERY: Final = _matching("", "", expressions=False)
 _DIVISION: Final = _matching(r"/|\b(?:AVG|STD|STDDEV\w*|VAR_\w+|VARIANCE) ?\(", "/|avg|std|var")
 _RECURSION: Final = _matching(r"\bWITH RECURSIVE\b", "recursive", expressions=False)
 _FULLTEXT: Final = _matching(r"\b(?:MATCH|FULLTEXT)\b", "match|fulltext", expressions=False)
+_REGEXP: Final = Sight(
+    # the functions may be quoted
+    lambda text: re.search(r"(?<!`)\bR(?:LIKE|EGEXP)\b|\bREGEXP_\w+", text) is not None,
+    re.compile(rb"rlike|regexp", re.I),
+)
 _MYSQL: Final = frozenset({Flavor.MYSQL})
 _MARIADB: Final = frozenset({Flavor.MARIADB})
 _UTF8: Final = "UTF8_IS_UTF8MB3"
@@ -166,7 +191,7 @@ _COMPARED: Final = (
     Variable(
         "group_concat_max_len",
         Fate.COMPARED,
-        sight=_function("GROUP_CONCAT", "JSON_ARRAYAGG", "JSON_OBJECTAGG"),
+        sight=calls_of("GROUP_CONCAT", "JSON_ARRAYAGG", "JSON_OBJECTAGG"),
         is_renewed=True,
     ),
     Variable(
@@ -178,7 +203,7 @@ _COMPARED: Final = (
     Variable(
         "block_encryption_mode",
         Fate.COMPARED,
-        sight=_function("AES_ENCRYPT", "AES_DECRYPT"),
+        sight=calls_of("AES_ENCRYPT", "AES_DECRYPT"),
         absent="aes-128-ecb",
         is_renewed=True,
     ),
@@ -186,7 +211,7 @@ _COMPARED: Final = (
         "default_regex_flags",
         Fate.COMPARED,
         _MARIADB,
-        _matching(r"\bR(?:LIKE|EGEXP(?:_\w+)?)\b", "rlike|regexp"),
+        _REGEXP,
         is_renewed=True,
     ),
     Variable(
@@ -228,7 +253,7 @@ _COMPARED: Final = (
     Variable(
         "max_allowed_packet",
         Fate.COMPARED,
-        sight=_function(
+        sight=calls_of(
             *("REPEAT", "SPACE", "LPAD", "RPAD", "CONCAT", "CONCAT_WS", "GROUP_CONCAT", "REPLACE", "INSERT", "HEX"),
             *("UNHEX", "TO_BASE64", "FROM_BASE64", "UNCOMPRESS", "EXPORT_SET", "MAKE_SET", "WEIGHT_STRING", "QUOTE"),
             lax_only=True,

@@ -29,11 +29,11 @@ from binlane.schema.compare import Severity
 from binlane.schema.model import Table
 from binlane.servers.variables import global_variables
 from binlane.sql.logged_statement import LoggedText, split
-from binlane.sql.parse.cursor import group_end, is_symbol
+from binlane.sql.parse.cursor import called_name, group_end
 from binlane.sql.parse.facts import StatementKind
 from binlane.sql.parse.lexer import Token, TokenKind, Unreadable
 from binlane.sql.requirements import COMPUTED_ZONE, Requirement
-from binlane.sql.session_variables import Sight, plain
+from binlane.sql.session_variables import calls_of, plain
 
 _SYSTEM: Final = "SYSTEM"
 _UNSAFE: Final = "; or, if no time of the window depends on it, set allow_unsafe in the channel's file"
@@ -63,8 +63,7 @@ _TIMES: Final = re.compile(
 """Words of statements whose result depends on the session's time zone."""
 _EVERY: Final = re.compile(b"")
 _CONVERTED: Final = "CONVERT_TZ"
-_CALL: Final = re.compile(rf"\b{_CONVERTED} \(")
-_CONVERTS: Final = Sight(lambda plain_text: _CALL.search(plain_text) is not None, re.compile(_CONVERTED.encode(), re.I))
+_CONVERTS: Final = calls_of(_CONVERTED)
 _LITERAL: Final = re.compile(r"""(['"])([A-Za-z][\w+/-]*)\1""")
 """A text that may be the name of a zone."""
 _OFFSET: Final = re.compile(r"[+-]\d")
@@ -74,6 +73,8 @@ other."""
 _END: Final = "2038-01-01"
 _FEW: Final = 20
 """So many zones are compared week by week, more month by month; SYSTEM, which most windows have, by the half month."""
+_IN_QUERY: Final = 100
+"""So many zones are asked for by one query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +125,8 @@ def _sessions(situation: Situation) -> Iterator[Finding]:
 def _converted(situation: Situation) -> Iterator[Finding]:
     """Zones in texts: of ``CONVERT_TZ(time, 'Europe/Berlin', 'UTC')``."""
     sights = Sights(situation)
-    zones = _named(situation, sights)
-    others = _others(situation, zones) if zones else {}
-    if not others or (first := sights.first(_CONVERTS)) is None:
+    # a program that nothing reaches may name any zone
+    if (first := sights.first(_CONVERTS)) is None or not (others := _others(situation, _named(situation, sights), 1)):
         return
     zone, other = min(others.items())
     where, expected = f"{first.where}: time zone {zone} of the target", other.source or "unknown"
@@ -161,8 +161,8 @@ def _zones_in(sql: str, tokens: Sequence[Token] | None) -> Iterator[str]:
     if tokens is None:
         yield ""
         return
-    for at, token in enumerate(tokens[:-1]):
-        if token.upper != _CONVERTED or not is_symbol(tokens[at + 1], "("):
+    for at in range(len(tokens)):
+        if called_name(tokens, at) != _CONVERTED:
             continue
         try:
             _, *names = split(tokens[at + 2 : group_end(tokens, at + 1) - 1])
@@ -172,9 +172,9 @@ def _zones_in(sql: str, tokens: Sequence[Token] | None) -> Iterator[str]:
             yield ""
 
 
-def _others(situation: Situation, zones: Collection[str]) -> Mapping[str, _Other]:
-    """The zones that are others on the target, with the first time that shows it; "" for a server that does not know
-    the name. Of an archive, those that the target does not know."""
+def _others(situation: Situation, zones: Collection[str], most: int = _FEW) -> Mapping[str, _Other]:
+    """The zones that are others on the target, no more than ``most``, with the first time that shows it; "" for a
+    server that does not know the name. Of an archive, those that the target does not know."""
     if not zones:
         return {}
     days = 7 if len(zones) <= _FEW else 30
@@ -183,7 +183,7 @@ def _others(situation: Situation, zones: Collection[str]) -> Mapping[str, _Other
         return {zone: _Other("a time", "") for zone, digest in theirs.items() if not digest}
     ours = situation.source.ask(partial(_digests, zones=zones, days=days))
     others = dict[str, _Other]()
-    for zone in islice(sorted(zone for zone in ours if ours[zone] != theirs[zone]), _FEW):
+    for zone in islice(sorted(zone for zone in ours if ours[zone] != theirs[zone]), most):
         asked = partial(_times, zone=zone, days=days)
         pairs = zip(situation.source.ask(asked), situation.target.ask(asked), strict=True)
         others[zone] = next(_Other(here or "", there or "") for here, there in pairs if here != there)
@@ -206,11 +206,16 @@ def _days(zone: str, days: int) -> str:
 def _digests(connection: Connection, zones: Collection[str], days: int) -> dict[str, str]:
     """A digest of each zone's times; "" if the server does not know it."""
     digests = dict[str, str]()
-    for zone in zones:
-        shown = "CONVERT_TZ(at, '+00:00', :zone)"
-        digest = f"SELECT COUNT({shown}), SUM(CRC32(CONCAT(at, {shown}))) FROM ({_days(zone, days)}) AS moments"
-        [[number, total]] = connection.execute(text(digest), {"zone": zone})
-        digests[zone] = f"{number} {total}" if number else ""
+    named = sorted(set(zones) - {_SYSTEM})
+    groups = [named[at : at + _IN_QUERY] for at in range(0, len(named), _IN_QUERY)]
+    # its moments are others
+    for group in (*groups, *([_SYSTEM] for _ in {_SYSTEM}.intersection(zones))):
+        texts = [f"CONVERT_TZ(at, '+00:00', :zone{number})" for number in range(len(group))]
+        values = ", ".join(f"COUNT({shown}), SUM(CRC32(CONCAT(at, {shown})))" for shown in texts)
+        query = text(f"SELECT {values} FROM ({_days(group[0], days)}) AS moments")
+        [row] = connection.execute(query, {f"zone{number}": zone for number, zone in enumerate(group)})
+        for zone, number, total in zip(group, row[::2], row[1::2], strict=True):
+            digests[zone] = f"{number} {total}" if number else ""
     return digests
 
 

@@ -263,3 +263,28 @@ def test_zones_that_the_target_has_like_the_source_or_no_text_names_stop_nothing
     )
     assert channel.run() is not None
     channel.assert_equal()
+
+
+@pytest.mark.parametrize("call", ["CONVERT_TZ", "`convert_tz`"])
+def test_all_zones_are_asked_for_by_few_queries_and_only_where_a_statement_reaches_them(
+    channel_of: ChannelOf, call: str
+) -> None:
+    channel = channel_of("mariadb", "mariadb")
+    zoned = f"CREATE VIEW tenant_1.x AS SELECT id, {call}('2024-01-01', '+00:00', s) AS at FROM tenant_1.t"
+    channel.on_both(*MADE, "CREATE TABLE tenant_1.u (id INT PRIMARY KEY, at DATETIME)", zoned)
+    queries = (
+        "SELECT COUNT(*) FROM mysql.general_log WHERE argument LIKE '%CRC32(CONCAT(at, CONVERT_TZ%' "
+        "AND argument NOT LIKE '%general_log%'"
+    )
+    run_on(channel.source, "SET GLOBAL log_output = 'TABLE'", "TRUNCATE mysql.general_log", log=False)
+    run_on(channel.source, "SET GLOBAL general_log = ON", log=False)
+    try:
+        run_on(channel.source, STATEMENTS, "UPDATE tenant_1.t SET n = n + 1 WHERE id = 1")
+        assert channel.run() is not None
+        assert channel.source.query(queries) == [(0,)]
+        run_on(channel.source, STATEMENTS, "INSERT INTO tenant_1.u SELECT id, at FROM tenant_1.x")
+        assert channel.run() is not None
+        assert 0 < channel.source.query(queries)[0][0] < 20
+    finally:
+        run_on(channel.source, "SET GLOBAL general_log = OFF", "SET GLOBAL log_output = 'FILE'", log=False)
+    channel.assert_equal()
