@@ -134,20 +134,22 @@ def plan(call: Call, console: Terminal) -> View:
 
 
 def run(call: Call, console: Terminal) -> View:
-    """Apply one window; the one that an earlier run has left open comes first. Returns the last one's summary."""
+    """Apply one window; the one that an earlier run has left open comes first. Returns the last one's summary;
+    prints that of an earlier one when it is applied."""
     channel, endpoints = load(call.channel, call.folder)
     seconds: dict[str, float] = {}
     done = announced_window(channel, endpoints, call.request(), call.engine, console, seconds)
-    while done.get("resumed") and not done.get("is_open"):
+    while "note" in done and done["resumed"] and not done.get("is_open"):
         # it ends where the earlier run wanted it to
-        own = dict[str, float]()
-        behind = announced_window(channel, endpoints, call.request(), call.engine, console, own)
-        if "note" not in behind:
-            break
-        console.print(done["note"])
-        done, seconds = behind, own
+        console.print(_summary(done, seconds))
+        seconds = {}
+        done = announced_window(channel, endpoints, call.request(), call.engine, console, seconds)
     if "note" not in done:
         return f"channel {call.channel}: nothing to apply, the watermark is at seqno {done['watermark']:,}"
+    return _summary(done, seconds)
+
+
+def _summary(done: steps.Answer, seconds: dict[str, float]) -> str:
     times = ", ".join(f"{step} {spent:.1f} s" for step, spent in seconds.items())
     return f"{done['note']}\n{times}"
 
