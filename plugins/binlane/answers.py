@@ -13,9 +13,12 @@ from typing import Final
 
 from binlane.errors import NO_RECORD, BinlaneError, UnusableAnswerError
 from binlane.lazy_dataclass import dataclass
+from binlane.safe_text import shown
 
 _SHOWN: Final = 200
-"""Characters of a statement, and of what was found."""
+"""Characters of what was found."""
+_KEPT: Final = 500
+"""Characters of a statement, of which fewer are shown."""
 _COMPUTE: Final = frozenset({"binlog", "kernels", "plan", "work"})
 """Packages that get nothing from a server: an error that comes from them is no answer's."""
 _OWN: Final = "binlane."
@@ -37,9 +40,9 @@ class _Last(threading.local):
 _last: Final = _Last()
 
 
-def answered(server: str, statement: str | bytes) -> None:
+def answered(server: str, sql: str | bytes) -> None:
     """Note that a server has answered a statement without an error."""
-    text = statement[:_SHOWN]
+    text = sql[:_KEPT]
     _last.answer = Answer(server, text if isinstance(text, str) else bytes(text).decode("utf-8", "replace"))
 
 
@@ -56,7 +59,7 @@ def unusable(exc: BaseException, server: str | None = None) -> BinlaneError | No
     return UnusableAnswerError(
         f"{answer.server if server is None else server}: expected an answer of a MySQL or MariaDB server, found one "
         f"that cannot be used ({found[:_SHOWN]}, in {places[-1]}); the last statement answered was "
-        f"{' '.join(answer.statement.split())!r}. Run that statement by a client of the server: if its answer is "
+        f"{shown(answer.statement)!r}. Run that statement by a client of the server: if its answer is "
         "strange, look at host and port of the connection and at what stands between, such as a proxy; if it is not, "
         "this is a defect of binlane: report this message"
     )

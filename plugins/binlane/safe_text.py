@@ -2,6 +2,7 @@
 
 Escapes such as ``\\x1b`` and ``\\u202e`` replace control characters, as in terminals' escape sequences, and invisible
 characters that change the text around them: bidirectional controls, invisible separators, halves of surrogate pairs.
+A statement is shown without what may be a password in it.
 board/static/draw.js has the same list of characters; a test compares the two.
 """
 
@@ -23,6 +24,10 @@ def _class(ranges: tuple[tuple[int, int], ...]) -> str:
 
 _ACTIVE: Final = re.compile(_class(ACTIVE))
 _BREAKING: Final = re.compile(_class((*ACTIVE, (0x09, 0x0A))))
+_SECRET: Final = re.compile(r"(?<![a-z])(?:IDENTIFIED|PASSWORD|SERVER)(?![a-z])", re.I)
+_QUOTE: Final = re.compile(r"['\"]")
+_SHOWN: Final = 120
+"""Characters of a statement in a message."""
 _MARKDOWN: Final = re.compile(r"[\\\[\]<>]")
 _MARKS: Final = re.compile(r"[!-/:-@\[-`{-~]")
 """All that Markdown gives a meaning."""
@@ -37,6 +42,21 @@ _NAMED: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 def printable(text: str) -> str:
     """Text of several lines for a terminal, a task's log or an error."""
     return _ACTIVE.sub(_escaped, text)
+
+
+def shown(sql: str, characters: int = _SHOWN) -> str:
+    """The beginning of a statement in one line, cut before anything that may be a password: where a literal ends is
+    told by the session's modes, not by the text."""
+    text = " ".join(sql[: 4 * characters].split())
+    if (secret := _SECRET.search(text)) is not None:
+        quote = _QUOTE.search(text, 0, secret.end())
+        return f"{text[: min(characters, secret.end() if quote is None else quote.start())]} ..."
+    return text if len(text) <= characters else f"{text[:characters]}..."
+
+
+def hides_secrets(sql: str) -> bool:
+    """Whether a statement may hold a password."""
+    return _SECRET.search(sql) is not None
 
 
 def one_line(text: str) -> str:

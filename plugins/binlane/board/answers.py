@@ -186,9 +186,7 @@ def errors_of(snapshot: Snapshot, *, may_edit: bool) -> list[models.LaneError]:
 def undecided_of(snapshot: Snapshot, *, may_edit: bool) -> list[models.UndecidedDdl]:
     """DDL that wait for an operator's decision."""
     return [
-        models.UndecidedDdl(
-            seqno=intent.seqno, lane=intent.lane, statement=gated(intent.statement, None, may_edit=may_edit)
-        )
+        models.UndecidedDdl(seqno=intent.seqno, lane=intent.lane, statement=gated(intent.text, None, may_edit=may_edit))
         for intent in snapshot.status.undecided
     ]
 

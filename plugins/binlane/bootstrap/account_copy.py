@@ -18,8 +18,8 @@ from binlane.bootstrap.sessions import Session
 from binlane.errors import SourceError, TargetError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
+from binlane.safe_text import shown
 from binlane.servers.account_fingerprints import SERVERS_OWN
-from binlane.sql.logged_statement import shown
 
 _OF_ACCOUNTS: Final = re.compile(rb"(?:CREATE (?:USER|ROLE)|GRANT|REVOKE|SET DEFAULT ROLE) ")
 """The beginnings of what servers show of accounts."""

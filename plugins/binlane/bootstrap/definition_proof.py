@@ -15,8 +15,8 @@ from binlane.binlog.types.charsets import decode_text
 from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.sessions import Session
 from binlane.lazy_dataclass import dataclass
+from binlane.safe_text import shown
 from binlane.sql.charset import definition_context, dialect_in, masked
-from binlane.sql.logged_statement import shown
 from binlane.sql.parse.cursor import Cursor, is_name, is_symbol
 from binlane.sql.parse.engines import engine_elsewhere
 from binlane.sql.parse.lexer import Token, TokenKind, Unreadable, lex

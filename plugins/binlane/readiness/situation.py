@@ -26,13 +26,14 @@ from binlane.model import LogPosition, SchemaObject, SessionContext
 from binlane.precheck.situation.facts import Server, Target
 from binlane.precheck.situation.situation import Needs, TargetSituation
 from binlane.readiness.needs import channel_needs
+from binlane.safe_text import shown
 from binlane.schema.model import Schema
 from binlane.servers.catalog import read_databases, read_schema
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection
 from binlane.source.protocol import EventSource
 from binlane.source.server import translated
-from binlane.sql.logged_statement import LoggedText, shown
+from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.analyze import analyze
 from binlane.sql.parse.lexer import Dialect, Token, Unreadable, lex
 from binlane.sql.requirements import Requirement, requirements_of

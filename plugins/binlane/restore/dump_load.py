@@ -34,10 +34,10 @@ from binlane.plan.transaction.parts import StatementPart
 from binlane.plan.transaction.rename_statement import Unsafe, renamed_statement
 from binlane.restore.dump_file import DEFINER, MANY, decoded, end_of_string
 from binlane.restore.local_tables import local_table
+from binlane.safe_text import shown
 from binlane.servers.names import is_named
 from binlane.shards.renaming import Renaming
 from binlane.sql.charset import MODES_OF_TEXT, client_charset, dialect_of, multibyte_form
-from binlane.sql.logged_statement import shown
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.plain_statement import plain
 from binlane.sql.scheduled_event import disabled

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, Item, LogPosition, SessionContext, TableKey
+from binlane.safe_text import shown
 from binlane.sql.accounts import StatementAccounts
 from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.parse.analyze import analyze
@@ -16,11 +16,7 @@ from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, is_floating, lex
 from binlane.sql.parse.set_statement import clause_of
 
-_SECRET: Final = re.compile(r"(?<![a-z])(?:IDENTIFIED|PASSWORD|SERVER)(?![a-z])", re.I)
-_QUOTE: Final = re.compile(r"['\"]")
 _DATABASE: Final = frozenset({"DATABASE", "SCHEMA"})
-_SHOWN: Final = 120
-"""Characters of a statement in a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,21 +184,6 @@ def first_made(texts: Iterable[LoggedText], tables: Iterable[TableKey]) -> dict[
         if text.is_of_new_table and facts.first is not None:
             there.add(str(facts.first).lower())
     return found
-
-
-def shown(sql: str) -> str:
-    """The beginning of a statement in one line, cut before anything that may be a password: where a literal ends is
-    told by the session's modes, not by the text."""
-    text = " ".join(sql[: 4 * _SHOWN].split())
-    if (secret := _SECRET.search(text)) is not None:
-        quote = _QUOTE.search(text, 0, secret.end())
-        return f"{text[: min(_SHOWN, secret.end() if quote is None else quote.start())]} ..."
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-
-
-def hides_secrets(sql: str) -> bool:
-    """Whether a statement may hold a password."""
-    return _SECRET.search(sql) is not None
 
 
 def split(tokens: Sequence[Token], separator: str = ",") -> Iterator[Sequence[Token]]:

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import binlane
-from binlane.errors import UnsupportedEventError
+from binlane.answers import answered, unusable
+from binlane.apply.ddl.fingerprint import Fingerprint
+from binlane.apply.ddl.outcome import DdlPlace, after_crash
+from binlane.board.answers import undecided_of
+from binlane.errors import UndecidableError, UnsupportedEventError
+from binlane.model import Flavor, Item, ItemKind
+from binlane.safe_text import shown
+from binlane.servers.variables import with_number
 from binlane.shards.selection import Selection
-from binlane.sql.logged_statement import shown
+from binlane.state.positions import PlanKey
+from binlane.state.records.ddl_intents import INTENT, DdlIntent
 from tests.unit.plan.logs import alone, filtered, settings
 
 STATEMENTS = [
@@ -49,9 +59,38 @@ def test_a_statement_that_the_filter_refuses_shows_no_password(selection: Select
     assert "secret" not in str(refused.value)
 
 
+@pytest.mark.parametrize("sql", STATEMENTS)
+def test_the_last_statement_that_was_answered_shows_no_password(sql: str) -> None:
+    answered("binlane@db1:3306", sql.encode())
+    with pytest.raises(ValueError, match="no version") as raised:
+        with_number("rogue")
+    assert (error := unusable(raised.value)) is not None
+    assert "the last statement answered was" in str(error)
+    assert "secret" not in str(error)
+
+
+@pytest.mark.parametrize("sql", [sql for sql in STATEMENTS if sql.startswith("CREATE")])
+def test_a_question_shows_no_password(sql: str) -> None:
+    intent = DdlIntent(7, 1, sql, "", INTENT)
+    snapshot: Any = SimpleNamespace(status=SimpleNamespace(undecided=[intent]))
+    [asked] = undecided_of(snapshot, may_edit=True)
+    assert asked.statement is not None
+    assert asked.statement.startswith(sql[:6])
+    assert "secret" not in asked.statement
+    stored: Any = SimpleNamespace(fingerprint="none")
+    now, place = Fingerprint("", 0, None, "11.4", True, False), DdlPlace(PlanKey("shop", "w", "d"), "uuid", 1, 7)
+    session: Any = SimpleNamespace(flavor=Flavor.MARIADB, cursor=SimpleNamespace(execute=lambda *_: None))
+    with pytest.raises(UndecidableError, match="on the target has the whole statement:\n") as raised:
+        after_crash(session, Item(ItemKind.DDL, sql.encode()), stored, now, place)
+    assert "secret" not in str(raised.value)
+
+
 SHOWS = frozenset({"change_notes.py", "bisect.py", "pieces.py"})
 """What shows the text of statements that change rows, to those who may read rows."""
-_CUT = re.compile(r"(?<!shown\()\b(?:query\.sql|part\.sql|payload|statement)\[:_?[A-Z]\w*\]")
+_CUT = re.compile(
+    r"(?<!shown\()\b(?:query\.sql|part\.sql|payload|statement)\[:(?:_?[A-Z]\w*\]|"
+    r"\d+\](?=\.decode|\)*\}))"
+)
 
 
 def test_errors_show_statements_by_one_function() -> None:

@@ -12,9 +12,10 @@ from binlane.errors import UndecidableError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, Item, SessionContext
 from binlane.plan.transaction.decode import statement_facts
+from binlane.safe_text import shown
 from binlane.servers.names import among, folded_values, values_of
 from binlane.state.positions import PlanKey
-from binlane.state.records.ddl_intents import REFUSED, DdlIntent, ask_operator
+from binlane.state.records.ddl_intents import REFUSED, SHOWN, DdlIntent, ask_operator
 
 if TYPE_CHECKING:
     from binlane.apply.session.connection import LaneSession
@@ -138,9 +139,10 @@ def _question(
         "and its outcome is unknown; the definitions on the target "
         f"{seen}, which proves neither outcome. Look at the target, "
         f"record whether the statement has run (`binlane decide {place.key.channel} {place.seqno} --ran`, or "
-        "--not-run), and run the lane again (a target with a binlog, on MySQL with GTIDs, shows the outcome of most "
-        "statements on tables of InnoDB by itself; so do its tables' ids, for which the account needs PROCESS):\n"
-        + statement[:1000].decode("utf-8", "backslashreplace")
+        "--not-ran), and run the lane again (a target with a binlog, on MySQL with GTIDs, shows the outcome of most "
+        "statements on tables of InnoDB by itself; so do its tables' ids, for which the account needs PROCESS). "
+        "binlane.ddl on the target has the whole statement:\n"
+        + shown(statement.decode("utf-8", "backslashreplace"), SHOWN)
     )
 
 

@@ -14,7 +14,7 @@ from binlane.health.unshown import told
 from binlane.model import plural
 from binlane.orchestration.report import conflicts_text, few, moment, open_xa_text
 from binlane.orchestration.terminal import Grid, View
-from binlane.safe_text import one_line
+from binlane.safe_text import one_line, shown
 from binlane.state.orders.orders import NOW
 from binlane.state.records.history import Snapshot
 from binlane.state.records.journal import WHOLE_WINDOW, ChannelStatus
@@ -92,7 +92,7 @@ def state_object(snapshot: Snapshot) -> dict[str, Any]:
             for error in status.errors
         ],
         "undecided_ddl": [
-            {"seqno": intent.seqno, "lane": intent.lane, "statement": intent.statement} for intent in status.undecided
+            {"seqno": intent.seqno, "lane": intent.lane, "statement": intent.text} for intent in status.undecided
         ],
         "to_skip": [{"seqno": skip.seqno, "gtid": skip.gtid, "reason": skip.reason} for skip in status.skips],
         "prepared_xa": [each.xid for each in status.prepared],
@@ -166,7 +166,7 @@ def status_view(snapshot: Snapshot, health: Health, *, solved: bool = False) -> 
         told = f"{conflicts_text(status.conflicts)}; `binlane conflicts {status.channel.name}` lists them"
         head.row("conflicts", told)
     for intent in status.undecided:
-        head.row("undecided DDL", f"seqno {intent.seqno:,}, lane {intent.lane}: {one_line(intent.statement[:200])}")
+        head.row("undecided DDL", f"seqno {intent.seqno:,}, lane {intent.lane}: {one_line(shown(intent.statement))}")
     for skip in status.skips:
         head.row("to skip", f"seqno {skip.seqno:,}, by {one_line(skip.by)}: {one_line(skip.reason)}")
     past = sum(error.id not in status.unsolved for error in status.errors)

@@ -43,13 +43,13 @@ from binlane.plan.transaction.filter import decide, without_filtered
 from binlane.plan.transaction.load_data import LaterLoads, LoadedFiles, local_query
 from binlane.plan.transaction.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
 from binlane.plan.transaction.rename import Unsafe, renamed_parts
+from binlane.safe_text import shown
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Selection, Undecided
 from binlane.sql.charset import decoded, dialect_of, is_read
 from binlane.sql.invoker import as_invoked
 from binlane.sql.logged_kinds import SYSTEM_TABLES, not_logged
 from binlane.sql.logged_query import executed_query
-from binlane.sql.logged_statement import shown
 from binlane.sql.other_family import as_in_family, read_under_another_mode
 from binlane.sql.parse.analyze import StatementFacts, StatementKind, analyze
 from binlane.sql.parse.cursor import NAMES_NO_DATABASE, is_symbol

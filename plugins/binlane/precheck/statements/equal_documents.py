@@ -28,10 +28,11 @@ from binlane.precheck.situation.situation import Situation
 from binlane.precheck.statements.body_parts import Body, BodyPart, reaching
 from binlane.precheck.statements.row_effects import lower_key
 from binlane.precheck.statements.row_order import RowOrder, takes_rows
+from binlane.safe_text import shown
 from binlane.schema.compare import Severity
 from binlane.schema.model import Table
 from binlane.schema.normalize import expression_sql
-from binlane.sql.logged_statement import LoggedText, shown
+from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.query_blocks import Block, Column, blocks, items, plain_column

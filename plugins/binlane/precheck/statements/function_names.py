@@ -23,8 +23,9 @@ from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
 from binlane.precheck.statements.body_parts import Body, BodyPart, bodies, reaching
 from binlane.precheck.statements.window_statements import may_reach_programs, naming, programs_made_by
+from binlane.safe_text import shown
 from binlane.schema.compare import Severity
-from binlane.sql.logged_statement import LoggedText, shown
+from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.functions import ADJACENT_ONLY, BEFORE_PARENTHESIS, BUILTIN
 from binlane.sql.parse.lexer import Token, TokenKind

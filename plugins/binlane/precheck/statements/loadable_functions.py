@@ -15,8 +15,8 @@ from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
 from binlane.precheck.statements.body_parts import Body, BodyPart, reaching
 from binlane.precheck.statements.window_statements import programs_made_by
+from binlane.safe_text import shown
 from binlane.schema.compare import Severity
-from binlane.sql.logged_statement import shown
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import TokenKind
 

@@ -21,6 +21,7 @@ from binlane.precheck.statements.body_parts import Body, bodies, fires, runs_bod
 from binlane.precheck.statements.row_effects import lower_key
 from binlane.precheck.statements.row_order import RowOrder, takes_number, takes_rows
 from binlane.precheck.statements.window_statements import firing, reach_of_window, reaching_statements
+from binlane.safe_text import shown
 from binlane.schema.compare import Severity
 from binlane.schema.model import Schema, Table
 from binlane.schema.order_proof import has_one_row
@@ -32,7 +33,7 @@ from binlane.sql.inserted_rows import (
     numbers_in_between,
     rows_of_text,
 )
-from binlane.sql.logged_statement import LoggedText, shown
+from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.cursor import group_end, is_symbol
 from binlane.sql.parse.lexer import Token
 from binlane.sql.parse.query_blocks import plain_column

@@ -19,10 +19,10 @@ from binlane.model import Flavor, SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
+from binlane.safe_text import shown
 from binlane.schema.compare import Severity
 from binlane.schema.letter_case import lower
 from binlane.sql.charset import MODES_OF_TEXT
-from binlane.sql.logged_statement import shown
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.work.logged_statements import LaneStatement
 

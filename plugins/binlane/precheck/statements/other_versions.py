@@ -15,10 +15,11 @@ from binlane.model import Flavor, ItemKind, TableKey
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
 from binlane.precheck.statements.body_parts import Body, BodyPart, reaching, runs_bodies
+from binlane.safe_text import shown
 from binlane.schema.compare import Severity
 from binlane.schema.model import Generated
 from binlane.sql.charset import dialect_in, dialect_of
-from binlane.sql.logged_statement import LoggedText, shown
+from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.cursor import called_name, is_symbol
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
 from binlane.sql.parse.query_blocks import items

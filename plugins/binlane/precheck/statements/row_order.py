@@ -18,10 +18,11 @@ from binlane.precheck.situation.situation import Situation
 from binlane.precheck.statements.body_parts import Body, BodyPart, reaching
 from binlane.precheck.statements.row_effects import effects_in_turn, lower_key
 from binlane.precheck.statements.window_statements import may_reach_programs
+from binlane.safe_text import shown
 from binlane.schema.compare import Severity
 from binlane.schema.model import Column, Key, KeyColumn, Table
 from binlane.schema.order_proof import UNKNOWN_CHARSET, is_settled
-from binlane.sql.logged_statement import LoggedText, shown
+from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.made_table import MadeColumn, MadeTable, altered_table, made_table
 from binlane.sql.parse.row_effects import writes

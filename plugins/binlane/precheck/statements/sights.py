@@ -10,9 +10,10 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, ItemKind, SessionContext
 from binlane.precheck.situation.situation import Situation
 from binlane.precheck.statements.window_statements import first_reached, reach_of_window
+from binlane.safe_text import shown
 from binlane.schema.model import Table
 from binlane.schema.programs import Program
-from binlane.sql.logged_statement import LoggedText, shown
+from binlane.sql.logged_statement import LoggedText
 from binlane.sql.programs.comparison import as_difference
 from binlane.sql.session_variables import Sight, is_lax, plain
 from binlane.work.logged_statements import LaneStatement

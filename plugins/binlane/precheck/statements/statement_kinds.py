@@ -14,10 +14,10 @@ from typing import Final
 from binlane.plan.transaction.decode import statement_facts
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
+from binlane.safe_text import shown
 from binlane.schema.compare import Severity
 from binlane.sql.charset import decoded, dialect_of, is_read
 from binlane.sql.logged_kinds import not_logged
-from binlane.sql.logged_statement import shown
 from binlane.work.logged_statements import LaneStatement, every_form
 
 _MOST_FINDINGS: Final = 20

@@ -15,9 +15,10 @@ from binlane.model import Flavor, TableKey
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
 from binlane.precheck.statements.body_parts import Body, BodyPart, reaching
+from binlane.safe_text import shown
 from binlane.schema.compare import Severity
 from binlane.schema.model import Table
-from binlane.sql.logged_statement import LoggedText, shown
+from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.other_answers import other_answer
 from binlane.sql.parse.unsafe import fills_by_default, of_server, unlogged_variable, unordered_limit
 from binlane.sql.programs.of_server import never_in_lane, value_of_server

@@ -22,11 +22,12 @@ from binlane.precheck.situation.situation import Situation
 from binlane.precheck.target.definers import check_definers, check_statement_privileges
 from binlane.precheck.target.portability import check_features
 from binlane.precheck.target.sql_writer import check_packets
+from binlane.safe_text import hides_secrets, shown
 from binlane.schema.compare import Severity
 from binlane.schema.letter_case import LetterCase
 from binlane.schema.programs import Program
 from binlane.servers.variables import version_number
-from binlane.sql.logged_statement import LoggedText, hides_secrets, shown
+from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.facts import StatementKind
 from binlane.sql.parse.unsafe import (
     LOGGED_IN_PART,

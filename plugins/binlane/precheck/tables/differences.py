@@ -16,11 +16,12 @@ from binlane.precheck.situation.finding import Finding, findings_of
 from binlane.precheck.situation.situation import Situation
 from binlane.precheck.tables.definition_mends import mends_of_tables
 from binlane.precheck.tables.lost_tables import copied_together
+from binlane.safe_text import shown
 from binlane.schema.compare import Severity
 from binlane.schema.model import Generated, Schema, Table
 from binlane.schema.shell_names import shell_name
 from binlane.shards.selection import pattern_of
-from binlane.sql.logged_statement import LoggedText, shown
+from binlane.sql.logged_statement import LoggedText
 from binlane.sql.requirements import DATABASE_DEFAULT, DATABASE_SET, HISTORY_BY_TRANSACTION, UNLOGGED_LENGTH
 from binlane.state.records.databases import forgetting
 

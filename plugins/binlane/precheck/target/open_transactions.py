@@ -16,8 +16,8 @@ from binlane.model import SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
+from binlane.safe_text import shown
 from binlane.schema.compare import Severity
-from binlane.sql.logged_statement import shown
 from binlane.state.channels import begun_at
 from binlane.work.logged_statements import LaneStatement
 

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Engine, delete, select, update
 
 from binlane.errors import PositionError
 from binlane.lazy_dataclass import dataclass
+from binlane.safe_text import shown
 from binlane.state.stored_values import checked
 from binlane.state.tables import NOW, UTC_NOW, ddl
 
@@ -41,6 +42,9 @@ tables are made by running it: it cannot count as applied by hand."""
 AGAIN: Final = "again"
 """``KEPT``, when an operator has answered that the changes have not been made."""
 
+SHOWN: Final = 1_000
+"""Characters of a statement that an operator is asked about."""
+
 
 @dataclass(frozen=True, slots=True)
 class DdlIntent:
@@ -51,6 +55,11 @@ class DdlIntent:
     statement: str
     fingerprint: str
     state: str
+
+    @property
+    def text(self) -> str:
+        """The statement as people are shown it, without what may be a password."""
+        return shown(self.statement, SHOWN)
 
 
 def read_intent(cursor: Cursor, channel: str, seqno: int) -> DdlIntent | None:

@@ -43,12 +43,12 @@ from binlane.restore.log_scan import LogScan, scan
 from binlane.restore.logged_transactions import LoggedTransaction
 from binlane.restore.replacement import kept_name, require_replaceable
 from binlane.restore.ruled_out import RuledOut
+from binlane.safe_text import shown
 from binlane.servers.engines import engine_of
 from binlane.source.gtid_set import parse_gtid_set
 from binlane.source.identity import Start
 from binlane.source.protocol import EventSource
 from binlane.source.start_position import OLDEST, begin
-from binlane.sql.logged_statement import shown
 from binlane.state.channels import Channel, has_channel
 from binlane.state.records.databases import forgetting, writers_of
 from binlane.state.records.restores import COMPLETE, EXTENDING, Restore, RestoreDefinition, has_restore, restores_of
