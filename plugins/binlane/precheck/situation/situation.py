@@ -254,9 +254,14 @@ class Situation(TargetSituation):
     def touched(self) -> frozenset[TableKey]:
         """The tables whose definitions decide whether the window arrives."""
         loaded = (key for key in self.plan.loaded if key not in self.tables.views)
-        # of others, which no rows show, a statement may mean a temporary table
-        written = (key for key in self.plan.written if self.tables.table(key) is not None)
-        return frozenset({*self.plan.applied_tables, *self.plan.undone_tables, *loaded, *written})
+        return frozenset({*self.plan.applied_tables, *self.plan.undone_tables, *loaded, *self.written_tables})
+
+    @cached_property
+    def written_tables(self) -> frozenset[TableKey]:
+        """The target's tables that statements change, as it spells them; of others, a statement may mean a temporary
+        table."""
+        tables = map(self.tables.table, self.plan.written)
+        return frozenset(table.key for table in tables if table is not None)
 
     @cached_property
     def unread_tables(self) -> Mapping[TableKey, Table]:
@@ -425,7 +430,7 @@ class Situation(TargetSituation):
             complete_images=plan.complete_images,
             allow_non_transactional=self.allow_nontransactional,
             collations=Collations(self.channel.collations).given,
-            by_statements=plan.written,
+            by_statements=self.written_tables,
         )
         # where rows fire triggers, those that the window drops are in the way until then
         dropped = Alterations() if rules.row_triggers_fire else self._dropped(*behind)
