@@ -438,7 +438,7 @@ class Situation(TargetSituation):
         def comparable(schema: Schema) -> Schema:
             return without_triggers(without_altered_parents(schema, plan.altered, *behind), dropped)
 
-        return compare_schemas(
+        found = compare_schemas(
             None if source is None else comparable(source),
             comparable(target),
             # of a window that is begun, these may be as the window has made them
@@ -447,6 +447,9 @@ class Situation(TargetSituation):
             created=created,
             altered=created | frozenset(since),
         )
+        # of a table without rows in the log, check `fired-triggers` knows which triggers a statement fires
+        with_rows = {*plan.applied_tables, *plan.undone_tables, *plan.loaded}
+        return tuple(each for each in found if each.what != "triggers" or each.table in with_rows)
 
     def _dropped(self, *behind: Alterations) -> Alterations | None:
         """The triggers that the window drops, or the log behind it; None for a window that is begun: all triggers were
