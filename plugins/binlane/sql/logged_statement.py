@@ -173,7 +173,9 @@ def first_made(texts: Iterable[LoggedText], tables: Iterable[TableKey]) -> dict[
             continue
         gone = {str(key).lower() for key in facts.dropped}
         databases = {f"{name.lower()}." for name in text.dropped_databases}
-        there = {name for name in there - gone if name[: name.index(".") + 1] not in databases}
+        there -= gone
+        if databases:
+            there = {name for name in there if name[: name.index(".") + 1] not in databases}
         for old, new in facts.renames:
             there.discard(str(old).lower())
             there.add(str(new).lower())

@@ -63,6 +63,8 @@ _UNION = "UNION of equal values that may differ"
 _JOINED = "an UPDATE by a join that may find several rows for one"
 OPEN = [
     ("DELETE FROM k ORDER BY v LIMIT 3", "LIMIT"),
+    ("DELETE FROM two WHERE CASE WHEN w > 1 AND v = 3 AND w > 2 THEN 1 ELSE 1 END ORDER BY w LIMIT 3", "LIMIT"),
+    ("DELETE FROM two WHERE w BETWEEN 0 AND v = 1 ORDER BY w LIMIT 3", "LIMIT"),
     ("DELETE FROM p ORDER BY v LIMIT 3", "LIMIT"),
     ("DELETE FROM n ORDER BY v LIMIT 3", "LIMIT"),
     ("DELETE FROM two ORDER BY v LIMIT 3", "LIMIT"),
@@ -215,6 +217,8 @@ SETTLED = [
     "DELETE FROM n ORDER BY u LIMIT 3",
     "DELETE FROM n WHERE v = 3 ORDER BY w LIMIT 3",
     "DELETE FROM two WHERE v = 3 ORDER BY w LIMIT 3",
+    "DELETE FROM two WHERE w BETWEEN 0 AND 9 AND v = 3 ORDER BY w LIMIT 3",
+    "DELETE FROM two WHERE v = 3 AND CASE w WHEN 1 THEN 2 END = 2 ORDER BY w LIMIT 3",
     "DELETE FROM text WHERE (c = 'x') ORDER BY v LIMIT 1",
     "INSERT INTO t SELECT v, w FROM k ORDER BY w, v LIMIT 1",
     "INSERT INTO t SELECT v, w FROM p ORDER BY id LIMIT 2 OFFSET 3",

@@ -334,10 +334,7 @@ def _equalities(tokens: Sequence[Token]) -> Iterator[Equality]:
     ):
         return
     begin = 0
-    ends = [
-        at for at, depth, token in _levels(tokens) if not depth and (token.upper == "AND" or is_symbol(token, "&&"))
-    ]
-    for end in (*ends, len(tokens)):
+    for end in (*_ands(tokens), len(tokens)):
         part = _unwrapped(tokens[begin:end])
         begin = end + 1
         middle = next((at for at, _, token in _levels(part) if is_symbol(token, "=")), None)
@@ -354,6 +351,23 @@ def _equalities(tokens: Sequence[Token]) -> Iterator[Equality]:
                 yield Equality(column, value)
             elif len(other) == 1 and other[0].kind in _LITERALS:
                 yield Equality(column, other[0].kind)
+
+
+def _ands(tokens: Sequence[Token]) -> Iterator[int]:
+    """The places of each AND between conditions; one inside of CASE, and the one of BETWEEN, is none of them."""
+    cases = betweens = 0
+    for at, depth, token in _levels(tokens):
+        if depth:
+            continue
+        cases += (token.upper == "CASE") - (token.upper == "END" and cases > 0)
+        if cases:
+            continue
+        if token.upper == "BETWEEN":
+            betweens += 1
+        elif betweens and token.upper == "AND":
+            betweens -= 1
+        elif token.upper == "AND" or is_symbol(token, "&&"):
+            yield at
 
 
 def _unwrapped(tokens: Sequence[Token]) -> Sequence[Token]:

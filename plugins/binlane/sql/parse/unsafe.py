@@ -420,7 +420,8 @@ def _is_fetch(tokens: Sequence[Token], at: int) -> bool:
 
 def _takes_some(behind: Sequence[Token]) -> bool:
     """Whether a LIMIT may give a row, by the three tokens behind it: ``count`` or ``offset, count``; 0 gives none."""
-    kinds = (TokenKind.NUMBER, TokenKind.VARIABLE)
+    # in a body, names are parameters and variables
+    kinds = (TokenKind.NUMBER, TokenKind.VARIABLE, TokenKind.WORD, TokenKind.NAME)
     if not behind or behind[0].kind not in kinds:
         return False
     has_offset = len(behind) == 3 and is_symbol(behind[1], ",") and behind[2].kind in kinds

@@ -24,6 +24,9 @@ UNSAFE = [
     ("CREATE TABLE t SELECT a FROM s LIMIT 0, 1", "LIMIT without ORDER BY"),
     ("INSERT INTO t SELECT a FROM s LIMIT 10 OFFSET 0", "LIMIT without ORDER BY"),
     ("INSERT INTO t SELECT a FROM s LIMIT @n", "LIMIT without ORDER BY"),
+    # of a body
+    ("INSERT INTO t SELECT a FROM s LIMIT n", "LIMIT without ORDER BY"),
+    ("INSERT INTO t SELECT a FROM s LIMIT `o`, n", "LIMIT without ORDER BY"),
     ("INSERT INTO t VALUES (@@timestamp)", "@@timestamp"),
     ("INSERT INTO t VALUES (@@insert_id)", "@@insert_id"),
     ("UPDATE t SET a = @@session.rand_seed1", "@@session.rand_seed1"),
