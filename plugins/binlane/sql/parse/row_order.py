@@ -189,7 +189,7 @@ def _windows(block: Block) -> Iterator[OrderedPart]:
                 continue
             name = _called_before(tokens, at)
             over = _window(block, tokens, at)
-            if name not in _PLACED and not any(each.upper == "ROWS" for each in over):
+            if name not in _PLACED | _LISTS and not any(each.upper == "ROWS" for each in over):
                 continue
             columns = tuple(order_columns_of(over))
             yield OrderedPart(f"{name}() OVER", block, columns, _names(block), Proof.SCAN)
