@@ -148,12 +148,12 @@ _CONSTRUCTORS: Final = {
 }
 """By the type's number in WKB."""
 _SHAPES: Final = "|".join(("POINT", *_CONSTRUCTORS.values()))
-_NUMBER: Final = r"-?[0-9]++(?:\.[0-9]++)?+(?:e[-+]?[0-9]++)?+"
+_NUMBER: Final = r"-?[0-9]++(?:\.[0-9]++)?(?:e[-+]?[0-9]++)?"
 _WRITTEN: Final = re.compile(
     rf"NULL|_[0-9a-z]+ X'[0-9a-f]*'(?:{_COLLATE}[0-9a-z_]+)?|{_NUMBER}"
     r"|CAST\(-?[0-9]+ AS (?:SIGNED|UNSIGNED|DECIMAL\([0-9]+,0\))\)"
     rf"|(?:{'|'.join(_GEOMETRIES.values())})\(X'[0-9a-f]*', [0-9]+\)"
-    rf"|(?:{_SHAPES})\((?:(?:{_SHAPES})\(|{_NUMBER}|, |\))*+"
+    rf"|(?:{_SHAPES})\((?:(?:{_SHAPES})\(|{_NUMBER}|, |\))*"
 )
 """The texts that ``UserVar.sql_value`` makes."""
 _MOST_NESTED: Final = 100
