@@ -207,6 +207,10 @@ def test_each_table_can_be_held(family: str, channel_of: ChannelOf) -> None:
         for table in metadata.sorted_tables:
             connection.execute(select(table).limit(0))
             connection.execute(delete(table).where(table.columns.values()[0].is_(None)))
+        session = connection.connection.driver_connection
+        assert [
+            table.name for table in metadata.sorted_tables if not is_locked(channel.target, session, table.name)
+        ] == []
 
 
 def test_a_long_statement_gets_its_hint_in_front() -> None:

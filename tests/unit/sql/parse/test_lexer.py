@@ -44,3 +44,12 @@ def test_a_name_behind_a_dot_may_begin_with_digits(name: str) -> None:
 def test_a_number_with_a_letter_behind_it_is_not_read(text: str) -> None:
     with pytest.raises(Unreadable, match="a letter directly behind it"):
         lex(f"SELECT {text}", Dialect(Flavor.MARIADB), [])
+
+
+@pytest.mark.parametrize("text", ["SELECT a FROM\u00a0secret.t", "SELECT @a\u00a0FROM t"])
+def test_a_word_with_a_no_break_space_is_not_read(text: str) -> None:
+    with pytest.raises(Unreadable, match="no-break space"):
+        lex(text, Dialect(Flavor.MYSQL), [])
+    tokens: list[Token] = []
+    lex("SELECT `a\u00a0b`", Dialect(Flavor.MYSQL), tokens)
+    assert tokens[-1].text == "a\u00a0b"
