@@ -40,8 +40,9 @@ def divided(session: LaneSession, item: Item, tables: Collection[tuple[int, Tabl
         return None
     # MySQL's RENAME TABLE knows no temporary table, and no log of its brings one here
     renames = statement_facts(item.payload, context, Flavor.MARIADB).renames
-    own = {str(table).casefold() for thread, table in tables if thread == context.thread_id}
-    are_temporary = which_are_temporary(renames, lambda name: str(name).casefold() in own)
+    letters = session.letters
+    own = {letters.table(table) for thread, table in tables if thread == context.thread_id}
+    are_temporary = which_are_temporary(renames, lambda name: letters.table(name) in own, letters)
     temporary = [pair for pair, is_temporary in zip(renames, are_temporary, strict=True) if is_temporary]
     permanent = [pair for pair, is_temporary in zip(renames, are_temporary, strict=True) if not is_temporary]
     if not temporary or not are_plain(renames) or (not permanent and session.flavor is Flavor.MARIADB):

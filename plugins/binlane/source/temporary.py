@@ -27,6 +27,7 @@ from binlane.plan.transaction.temporary_tables import (
     opened_and_closed,
 )
 from binlane.plan.transaction.xa import find
+from binlane.schema.letter_case import LetterCase
 from binlane.shards.selection import EVERYTHING, Selection, Undecided
 from binlane.source.older_tables import OlderTables
 from binlane.source.session_end import SessionEnd
@@ -55,7 +56,7 @@ class TemporaryTracker:
         self._selection, self._ends = selection, {end.session: end for end in ends}
         self.older = OlderTables(older_sessions)
         """What connections that are older than the channel use, and drop."""
-        self._tables = OpenTables()
+        self._tables = OpenTables(LetterCase(selection.folds_names))
         self._begins: dict[str, LogPosition] = {}
         """Before each transaction that has created an open table, by the place of its CREATE."""
         self._since: _Since | None = None
@@ -232,7 +233,7 @@ class TemporaryTracker:
         other = TemporaryTracker(self._selection)
         other._follows_users = True
         other.older = self.older.behind()
-        other._tables, other._begins = OpenTables(dict(self._tables.tables)), dict(self._begins)
+        other._tables, other._begins = OpenTables(self._tables.letters, dict(self._tables.tables)), dict(self._begins)
         other._since = self._since
         return other
 

@@ -10,6 +10,7 @@ from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import Boundaries
 from binlane.binlog.wire import EventType
 from binlane.model import LogPosition
+from binlane.shards.selection import EVERYTHING, Selection
 from binlane.source.temporary import TemporaryTracker
 from tests.unit.binlog.cases import wire
 from tests.unit.plan.logs import bound, ends, prepare, rows, segment_of
@@ -24,10 +25,10 @@ def prepared(seqno: int, xid: str, *texts: str, one_phase: bool = False) -> tupl
     return (*prepare(seqno, xid, "a")[:1], *bound(seqno, *texts)[1:-1], wire(EventType.XA_PREPARE, name))
 
 
-def open_since(*log: tuple[bytes, ...]) -> int | None:
+def open_since(*log: tuple[bytes, ...], selection: Selection = EVERYTHING) -> int | None:
     """Number of the transaction before which a window of the log ends, from 1; None if it may end behind all."""
     data, segment = segment_of(log)
-    reader, tracker = LogReader(data, segment.source_file), TemporaryTracker()
+    reader, tracker = LogReader(data, segment.source_file), TemporaryTracker(selection)
     boundaries, number, begins = Boundaries(reader.format, reader.name), 0, dict[LogPosition, int]()
     before = LogPosition(reader.name, 0)
     for event in reader.events():
@@ -65,3 +66,9 @@ def test_a_window_ends_before_the_tables_of_a_transaction_that_has_not_ended(
     log: list[tuple[bytes, ...]], expected: int | None
 ) -> None:
     assert open_since(*log) == expected
+
+
+@pytest.mark.parametrize("folds", [False, True])
+def test_a_drop_of_another_spelling_drops_the_table_where_the_servers_fold_names(folds: bool) -> None:
+    log = bound(1, MAKE), bound(2, "DROP TEMPORARY TABLE IF EXISTS TMP")
+    assert open_since(*log, selection=Selection(folds_names=folds)) == (None if folds else 1)

@@ -20,6 +20,7 @@ from binlane.binlog.rows_payload import announced, encoded, statement_of
 from binlane.errors import ApplyError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
+from binlane.schema.letter_case import AS_TYPED, LetterCase
 from binlane.servers.engines import keep_alive
 from binlane.servers.variables import version_number, with_number
 from binlane.session_pins import SessionKind
@@ -55,6 +56,8 @@ class LaneSession:
     cursor: Cursor
     max_allowed_packet: int = 0
     version: tuple[int, int, int] = (0, 0, 0)
+    letters: LetterCase = AS_TYPED
+    """How the server compares names."""
     _format: bytes | None = None
     _clock_leaked: bool = False
     _is_replica: bool = False
@@ -85,10 +88,12 @@ class LaneSession:
             connection.use_as(SessionKind.LANE)
             connection.autocommit(True)
             session._set_limits()
-            [(packet, version)] = session.rows("SELECT @@max_allowed_packet, VERSION()")
+            [(packet, version, folds)] = session.rows(
+                "SELECT @@max_allowed_packet, VERSION(), @@lower_case_table_names"
+            )
             if flavor is Flavor.MARIADB:
                 session._variables = EventVariables(connection)
-            session.max_allowed_packet = int(packet)
+            session.max_allowed_packet, session.letters = int(packet), LetterCase(int(folds) != 0)
             session.version = version_number(with_number(str(version)))
         except BaseException:
             connection.close()
@@ -205,7 +210,7 @@ class LaneSession:
         MariaDB keeps the cached character set if a session selects its current database: the session must select
         another one first. ``lower_case_table_names`` may make two spellings one name.
         """
-        if self.flavor is Flavor.MARIADB and database.casefold() == self._database.casefold():
+        if self.flavor is Flavor.MARIADB and self.letters.name(database) == self.letters.name(self._database):
             self.connection.select_db(NEUTRAL_DATABASE)
             self._database = NEUTRAL_DATABASE
         self.connection.select_db(database)

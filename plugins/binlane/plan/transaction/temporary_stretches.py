@@ -17,6 +17,7 @@ from binlane.errors import UnsupportedEventError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey, TemporaryCopies
 from binlane.plan.transaction.temporary_tables import Leftover, Life, OpenTables, Session, TemporaryStep
+from binlane.schema.letter_case import LetterCase
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,11 @@ class Stretch:
     leftovers: tuple[Leftover, ...] = ()
 
 
-def stretches(life: Life, steps: Iterable[TemporaryStep], commits: Iterable[int]) -> Iterator[Stretch]:
-    """The stretches of a life, ascending. ``steps``: the window's; ``commits``: seqnos that commit implicitly.
+def stretches(
+    life: Life, steps: Iterable[TemporaryStep], commits: Iterable[int], letters: LetterCase
+) -> Iterator[Stretch]:
+    """The stretches of a life, ascending. ``steps``: the window's; ``commits``: seqnos that commit implicitly;
+    ``letters``: the target's.
 
     Raises UnsupportedEventError for tables that cannot be copied, and for a statement of which it is unknown whether it
     changes temporary tables, or that changes other tables as well.
@@ -42,7 +46,7 @@ def stretches(life: Life, steps: Iterable[TemporaryStep], commits: Iterable[int]
     if not inside:
         yield Stretch(life.first, life.last, True, None, life.leftovers)
         return
-    found = list(_Cut(life, tuple(steps), inside).stretches())
+    found = list(_Cut(life, tuple(steps), inside, OpenTables(letters)).stretches())
     *before, last = found
     yield from before
     if last.copies is not None and (last.together or last.copies.kept is not None):
@@ -56,7 +60,7 @@ class _Cut:
     life: Life
     steps: Sequence[TemporaryStep]
     commits: Sequence[int]
-    _tables: OpenTables = field(default_factory=OpenTables)
+    _tables: OpenTables
     _not_copied: dict[tuple[Session, TableKey], str] = field(default_factory=dict)
     _since: int | None = None
 

@@ -18,6 +18,7 @@ from binlane.errors import UnsupportedEventError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.parts import Part, StatementPart
+from binlane.schema.letter_case import AS_TYPED, LetterCase, lower
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.plain_statement import parted
 
@@ -226,32 +227,28 @@ def are_plain(renames: Sequence[tuple[TableKey, TableKey]]) -> bool:
 
 
 def which_are_temporary(
-    renames: Sequence[tuple[TableKey, TableKey]], is_open: Callable[[TableKey], bool]
+    renames: Sequence[tuple[TableKey, TableKey]], is_open: Callable[[TableKey], bool], letters: LetterCase
 ) -> tuple[bool, ...]:
     """Whether each rename of a statement is that of a temporary table of its connection.
 
-    ``is_open``: of the tables before the statement. MariaDB decides it by the names alone before it renames anything
-    (its ``find_temporary_table_for_rename``): a name is that of the last table that an earlier rename
-    has given it, and one that an earlier rename has taken away is that of another, permanent table.
+    ``is_open``: of the tables before the statement; ``letters``: the server's. MariaDB decides it by the names alone
+    before it renames anything (its ``find_temporary_table_for_rename``): a name is that of the last table that an
+    earlier rename has given it, and one that an earlier rename has taken away is that of another, permanent table.
     """
     found: list[bool] = []
     for name, _ in renames:
         is_temporary: bool | None = None
         for (before, after), earlier in zip(renames, found, strict=False):
-            is_temporary = False if _is_same(before, name) else is_temporary
-            is_temporary = earlier if _is_same(after, name) else is_temporary
+            is_temporary = False if letters.table(before) == letters.table(name) else is_temporary
+            is_temporary = earlier if letters.table(after) == letters.table(name) else is_temporary
         found.append(is_open(name) if is_temporary is None else is_temporary)
     return tuple(found)
 
 
-def _is_same(one: TableKey, other: TableKey) -> bool:
-    return str(one).casefold() == str(other).casefold()
-
-
 def alike(tables: Iterable[TableKey], names: Set[str]) -> set[str]:
     """The names that a server which does not distinguish letters takes for those of the tables."""
-    folded = {str(table).casefold() for table in tables}
-    return {name for name in names if name.casefold() in folded}
+    folded = {lower(str(table)) for table in tables}
+    return {name for name in names if lower(name) in folded}
 
 
 def is_about_one(sql: bytes | memoryview) -> bool:
@@ -263,6 +260,8 @@ def is_about_one(sql: bytes | memoryview) -> bool:
 class OpenTables:
     """The open temporary tables, followed from a window's start, where none is open."""
 
+    letters: LetterCase = AS_TYPED
+    """How the target compares names: servers that do not compare them alike are refused where it matters."""
     tables: dict[tuple[Session, TableKey], str] = field(default_factory=dict)
     """Table -> position of its CREATE."""
 
@@ -291,8 +290,10 @@ class OpenTables:
 
     def _behind(self, step: TemporaryStep) -> tuple[dict[tuple[Session, TableKey], str], frozenset[TableKey]]:
         """The open tables behind the step's renames, which take place one after the other; the other tables renamed."""
-        behind, others = OpenTables(dict(self.tables)), set[TableKey]()
-        temporary = which_are_temporary(step.renamed, lambda name: self.find(step.session, name) is not None)
+        behind, others = OpenTables(self.letters, dict(self.tables)), set[TableKey]()
+        temporary = which_are_temporary(
+            step.renamed, lambda name: self.find(step.session, name) is not None, self.letters
+        )
         for (before, after), is_temporary in zip(step.renamed, temporary, strict=True):
             key = behind.find(step.session, before) if is_temporary else None
             if key is None:
@@ -305,27 +306,30 @@ class OpenTables:
         """The key of a connection's open table; None if it has no table of that name."""
         if (session, table) in self.tables:
             return session, table
-        # lower_case_table_names may have changed the case of either statement
-        name = str(table).casefold()
-        return next((key for key in self.tables if key[0] == session and str(key[1]).casefold() == name), None)
+        if not self.letters.folds:
+            return None
+        name = self.letters.table(table)
+        return next((key for key in self.tables if key[0] == session and self.letters.table(key[1]) == name), None)
 
 
-def with_prepared(found: Iterable[TemporaryStep], ended: Container[int]) -> tuple[list[TemporaryStep], set[int]]:
+def with_prepared(
+    found: Iterable[TemporaryStep], ended: Container[int], letters: LetterCase
+) -> tuple[list[TemporaryStep], set[int]]:
     """The steps in order, and the seqnos of the prepared XA transactions whose connection has temporary tables.
 
     ``ended``: the seqnos of the XA PREPAREs whose transactions end in the window, by commit or rollback. They are
     applied there: a rollback undoes neither CREATE and DROP TEMPORARY nor changes of tables without transactions.
-    ``lives`` refuses the others.
+    ``lives`` refuses the others. ``letters``: the target's.
     """
     ordered = sorted(found, key=lambda each: each.seqno)
     steps = [replace(step, prepared=step.prepared and step.seqno not in ended) for step in ordered]
     in_xa = {step.seqno for step in steps if step.in_xa}
-    return steps, in_xa.intersection(_with_tables(steps))
+    return steps, in_xa.intersection(_with_tables(steps, letters))
 
 
-def _with_tables(steps: Iterable[TemporaryStep]) -> Iterator[int]:
+def _with_tables(steps: Iterable[TemporaryStep], letters: LetterCase) -> Iterator[int]:
     """The seqnos of steps whose connection has temporary tables in the log."""
-    tables = OpenTables()
+    tables = OpenTables(letters)
     for step in steps:
         if step.makes_or_drops or tables.has(step.session):
             yield step.seqno
@@ -342,15 +346,16 @@ class _Calls:
 
 
 def lives(
-    found: Iterable[TemporaryStep], restarts: Sequence[int], is_known: Callable[[TableKey], bool]
+    found: Iterable[TemporaryStep], restarts: Sequence[int], is_known: Callable[[TableKey], bool], letters: LetterCase
 ) -> tuple[Life, ...]:
     """The lives of a window, ascending. ``restarts``: first seqnos after a restart of the source's server.
 
-    ``is_known`` is True for tables that may exist on the target. Raises UnsupportedEventError for a life that began
-    before the channel, and for one that is open at the window's end, which extraction prevents.
+    ``is_known`` is True for tables that may exist on the target; ``letters``: the target's. Raises
+    UnsupportedEventError for a life that began before the channel, and for one that is open at the window's end, which
+    extraction prevents.
     """
     done: list[Life] = []
-    tables, calls = OpenTables(), dict[Session, _Calls]()
+    tables, calls = OpenTables(letters), dict[Session, _Calls]()
     first, where = 0, ""
     starts = sorted(restarts)
     for step in sorted(found, key=lambda each: each.seqno):

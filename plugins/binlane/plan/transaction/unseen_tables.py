@@ -35,6 +35,7 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import RowCounts, TableKey
 from binlane.plan.transaction.parts import FilteredPart, Part
 from binlane.plan.transaction.temporary_tables import OpenTables, Session, TemporaryStep, alike, in_prepared
+from binlane.schema.letter_case import LetterCase
 
 UNSEEN_RULE: Final = "temporary tables of before the channel"
 """What a plan counts the statements under that are left out."""
@@ -74,18 +75,19 @@ def judge(
     older_sessions: int,
     restarted: int | None,
     exists: Callable[[TableKey], bool],
+    letters: LetterCase,
     later_drops: Iterable[tuple[Session, str]] = (),
 ) -> tuple[list[TemporaryStep], UnseenTables]:
     """The steps of a window without those that are left out, and what is to be done.
 
     ``older_sessions``, ``restarted`` and ``later_drops``: see ``Manifest``. ``exists``: whether a permanent table of
-    that name may exist on the target. Raises UnsupportedEventError for a prepared XA transaction that uses such a
-    table.
+    that name may exist on the target; ``letters``: the target's. Raises UnsupportedEventError for a prepared XA
+    transaction that uses such a table.
     """
     ordered = sorted(steps, key=lambda step: (step.seqno, step.part))
     if not older_sessions:
         return ordered, UnseenTables()
-    window = _Window(older_sessions, restarted, exists)
+    window = _Window(older_sessions, restarted, exists, OpenTables(letters))
     proved = window.drops_behind(ordered, later_drops)
     stay = [step for step, names in zip(ordered, proved, strict=True) if not window.leaves_out(step, names)]
     return stay, UnseenTables(tuple(window.left_out), window.unsafe)
@@ -96,10 +98,10 @@ class _Window:
     older_sessions: int
     restarted: int | None
     exists: Callable[[TableKey], bool]
+    _seen: OpenTables
+    """Whose CREATE is in the window."""
     left_out: list[tuple[int, int]] = field(default_factory=list)
     unsafe: dict[str, int] = field(default_factory=dict)
-    _seen: OpenTables = field(default_factory=OpenTables)
-    """Whose CREATE is in the window."""
     _unseen: dict[Session, set[str]] = field(default_factory=dict)
     """The names that have turned out to be those of unseen tables."""
     _callers: set[Session] = field(default_factory=set)

@@ -35,7 +35,7 @@ from binlane.plan.settings import PlanSettings
 from binlane.plan.transaction.route_key import TransactionClass
 from binlane.plan.transaction.temporary_stretches import stretches
 from binlane.plan.transaction.temporary_tables import lives
-from binlane.plan.window.known_tables import permanent_names
+from binlane.plan.window.known_tables import may_be_permanent
 from binlane.plan.window.scanned import ScannedWindow
 from binlane.plan.window_plan import CROSS_LANE
 from binlane.schema.dependencies import SchemaFacts
@@ -92,11 +92,11 @@ class BarrierRules:
         steps = self.scans.temporary
         if not steps:
             return
-        there = permanent_names(self.scans, self.schema)
-        found = lives(steps, self.manifest.restarts, lambda table: str(table).casefold() in there)
+        is_known, letters = may_be_permanent(self.scans, self.schema), self.schema.letter_case
+        found = lives(steps, self.manifest.restarts, is_known, letters)
         commits = self._commits() if found else []
         for life in found:
-            for stretch in stretches(life, steps, commits):
+            for stretch in stretches(life, steps, commits, letters):
                 yield dataclasses.replace(
                     self._serial(stretch.first, stretch.last, TEMPORARY),
                     together=stretch.together,

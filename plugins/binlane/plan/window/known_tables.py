@@ -11,14 +11,13 @@ from binlane.sql.parse.facts import StatementKind
 
 
 def may_be_permanent(scans: ScannedWindow, schema: Schema) -> Callable[[TableKey], bool]:
-    """Whether a permanent table of a name may exist; ``schema``: the target's at the window's start."""
-    there = permanent_names(scans, schema)
-    return lambda table: _any_case(table) in there
+    """Whether a permanent table or view of a name may exist: it is on the target, or a DDL of the window names it.
 
-
-def permanent_names(scans: ScannedWindow, schema: Schema) -> frozenset[str]:
-    """Tables and views that are on the target, or that a DDL of the window names, in lower case."""
-    return frozenset(map(_any_case, (*schema.tables, *schema.views, *_defined(scans))))
+    ``schema``: the target's at the window's start.
+    """
+    compared = schema.letter_case.table
+    there = frozenset(map(compared, (*schema.tables, *schema.views, *_defined(scans))))
+    return lambda table: compared(table) in there
 
 
 def _defined(scans: ScannedWindow) -> Iterator[TableKey]:
@@ -26,7 +25,3 @@ def _defined(scans: ScannedWindow) -> Iterator[TableKey]:
         for statement in described.statements:
             if statement.facts.kind is not StatementKind.DML and not statement.facts.temporary:
                 yield from statement.facts.tables | statement.facts.views
-
-
-def _any_case(table: TableKey) -> str:
-    return str(table).casefold()

@@ -142,6 +142,7 @@ class _Fold:
             manifest.older_sessions,
             manifest.restarted,
             may_be_permanent(scans, schema),
+            schema.letter_case,
             ((drop.session, drop.table) for drop in manifest.later_drops),
         )
         shard_list = parse_shard_list(settings.shard_list, settings.shard_list_path, lanes=settings.lanes)

@@ -52,7 +52,7 @@ def settle(window: ScannedWindow, pairs: Pairs, schema: Schema) -> XaEnds:
     Raises UnsupportedEventError for changes that an XA ROLLBACK leaves and that are unknown.
     """
     ends = pairs.ends
-    window.temporary, with_tables = with_prepared(window.temporary, ends)
+    window.temporary, with_tables = with_prepared(window.temporary, ends, schema.letter_case)
     engines = _Engines.of(schema, window)
     groups: dict[int, PreparedGroup | None] = {
         seqno: None if each is None else each.group for seqno, each in pairs.commits.items()
@@ -100,15 +100,18 @@ class _Engines:
     """What a ROLLBACK undoes, by the target's schema at the window's start and the window's definitions."""
 
     schema: Schema
-    defined: frozenset[str]
-    """Tables that a DDL of the window names, whose engine it may change."""
+    defined: frozenset[TableKey]
+    """Tables that a DDL of the window names, whose engine it may change, as ``schema.letter_case`` compares them."""
 
     @classmethod
     def of(cls, schema: Schema, window: ScannedWindow) -> _Engines:
         """The engines of all tables at any time of the window."""
         facts = [statement.facts for described in window.classes for statement in described.statements]
         return cls(
-            schema, frozenset(_any_case(table) for each in facts if each.commits_implicitly for table in each.tables)
+            schema,
+            frozenset(
+                schema.letter_case.table(table) for each in facts if each.commits_implicitly for table in each.tables
+            ),
         )
 
     def undo(self, prepared: XaPrepareScan) -> bool:
@@ -138,8 +141,5 @@ class _Engines:
     def _is_undone(self, key: TableKey) -> bool:
         table = self.schema.table(key)
         # a trigger may change other tables
-        return table is not None and table.transactional and not table.triggers and _any_case(key) not in self.defined
-
-
-def _any_case(table: TableKey) -> str:
-    return str(table).casefold()
+        is_defined = self.schema.letter_case.table(key) in self.defined
+        return table is not None and table.transactional and not table.triggers and not is_defined

@@ -9,8 +9,10 @@ import pytest
 from binlane.errors import UnsupportedEventError
 from binlane.model import ItemKind, TableKey, TemporaryCopies
 from binlane.plan.routing import Routing
-from binlane.plan.transaction.temporary_tables import which_are_temporary
+from binlane.plan.transaction.temporary_tables import OpenTables, which_are_temporary
 from binlane.plan.window_plan import WindowPlan
+from binlane.schema.letter_case import AS_TYPED, LetterCase
+from binlane.schema.model import Column, Schema, Table
 from tests.unit.plan.logs import EMPTY_SCHEMA, Filtered, alone, bound, ends, filtered, prepare, rows, settings
 
 CHOSEN = settings(shard_list="a=0\nb=1\nc=2\n", fold_gap=5)
@@ -56,7 +58,7 @@ def test_names_belong_to_their_connection_and_lives_that_overlap_are_one() -> No
     log = [
         bound(1, CREATE, alone=True), bound(2, CREATE, thread=9, alone=True), bound(3, DROP, alone=True), rows(4, "a"),
         bound(5, "DROP /*!40005 TEMPORARY */ TABLE IF EXISTS `tmp`,`gone`", thread=9, alone=True), rows(6, "a"),
-        bound(7, "create temporary table if not exists TMP select 1 as a", alone=True), bound(8, DROP, alone=True),
+        bound(7, "create temporary table if not exists tmp select 1 as a", alone=True), bound(8, DROP, alone=True),
     ]  # fmt: skip
     assert stretches(filtered(log, CHOSEN)) == [(1, 5, True), (7, 8, True)]
 
@@ -198,7 +200,6 @@ def test_a_rename_of_both_kinds_of_tables_is_a_stretch_of_its_own(rename: str, n
     ("renames", "temporary"),
     [
         ("tmp>n, t>o", (True, False)),
-        ("TMP>n", (True,)),
         # the name was taken from the temporary table: another one has it
         ("tmp>n, tmp>o", (True, False)),
         ("tmp>n, n>tmp, tmp>o", (True, True, True)),
@@ -210,14 +211,60 @@ def test_a_rename_of_both_kinds_of_tables_is_a_stretch_of_its_own(rename: str, n
 def test_the_last_rename_of_a_name_says_whose_it_is(renames: str, temporary: tuple[bool, ...]) -> None:
     """As MariaDB's statements do in integration/window/statements/test_temporary_commits.py."""
     pairs = [tuple(TableKey("a", name) for name in pair.split(">")) for pair in renames.split(", ")]
-    found = which_are_temporary([(before, after) for before, after in pairs], lambda key: key.table.lower() == "tmp")
+    found = which_are_temporary([(before, after) for before, after in pairs], lambda key: key.table == "tmp", AS_TYPED)
     assert found == temporary
+
+
+FOLDS = dataclasses.replace(EMPTY_SCHEMA, settings={"lower_case_table_names": "1"})
+SPELLINGS = [
+    pytest.param("tmp", "TMP", EMPTY_SCHEMA, False, id="distinguishes"),
+    pytest.param("tmp", "TMP", FOLDS, True, id="folds"),
+    pytest.param("straße", "strasse", FOLDS, False, id="no-letter-is-two"),
+]
+
+
+@pytest.mark.parametrize(("made", "dropped", "schema", "is_same"), SPELLINGS)
+def test_another_spelling_is_another_table_where_the_server_says_so(
+    made: str, dropped: str, schema: Schema, is_same: bool
+) -> None:
+    """Servers log a DROP .. IF EXISTS of a table that is not there."""
+    log = [
+        bound(1, f"CREATE TEMPORARY TABLE {made} (a INT)", alone=True),
+        bound(2, f"DROP TEMPORARY TABLE IF EXISTS {dropped}", alone=True), rows(3, "b"),
+        bound(4, f"DROP TEMPORARY TABLE IF EXISTS {made}", alone=True),
+    ]  # fmt: skip
+    assert stretches(filtered(log, CHOSEN, schema=schema))[0] == (1, 2 if is_same else 4, True)
+
+
+@pytest.mark.parametrize(("letters", "expected"), [(AS_TYPED, (False, False)), (LetterCase(folds=True), (True, True))])
+def test_renames_go_by_the_servers_letters(letters: LetterCase, expected: tuple[bool, ...]) -> None:
+    renames = [(TableKey("a", before), TableKey("a", after)) for before, after in (("TMP", "N"), ("n", "o"))]
+    tables = OpenTables(letters, {((1, 2), TableKey("a", "tmp")): "here"})
+    found = which_are_temporary(renames, lambda name: tables.find((1, 2), name) is not None, letters)
+    assert found == expected
+
+
+def test_a_rename_of_both_kinds_in_another_spelling_is_refused_where_names_fold() -> None:
+    log = [
+        bound(1, CREATE, alone=True), bound(2, "RENAME TABLE TMP TO n, t TO o", alone=True, marked=False),
+        bound(3, "DROP TEMPORARY TABLE n", alone=True),
+    ]  # fmt: skip
+    with pytest.raises(UnsupportedEventError, match=r"changes both it and a\.t, which is not a temporary table"):
+        filtered(log, CHOSEN, schema=FOLDS)
+
+
+def test_a_permanent_table_of_another_spelling_does_not_explain_a_name_that_is_not_known() -> None:
+    with pytest.raises(UnsupportedEventError, match=r"uses a\.T, which does not exist on the target"):
+        filtered([bound(1, "INSERT INTO T VALUES (1)")], CHOSEN, schema=SCHEMA)
+    filtered(
+        [bound(1, "INSERT INTO T VALUES (1)")], CHOSEN, schema=dataclasses.replace(SCHEMA, settings=FOLDS.settings)
+    )
 
 
 REFUSED = [
     pytest.param([bound(1, CREATE, alone=True), rows(2, "a")], "has not been dropped", id="open-at-the-end"),
     pytest.param(
-        [rows(1, "a"), bound(2, "DROP TEMPORARY TABLE T", alone=True)], "was created before the channel began",
+        [rows(1, "a"), bound(2, "DROP TEMPORARY TABLE t", alone=True)], "was created before the channel began",
         id="drop-of-what-may-have-hidden-another",
     ),
     pytest.param(
@@ -278,11 +325,6 @@ REFUSED = [
         r"one statement changes both it and a\.t, which is not a temporary table", id="rename-of-both-that-failed",
     ),
     pytest.param(
-        [bound(1, CREATE, alone=True), bound(2, "RENAME TABLE TMP TO n, t TO o", alone=True, marked=False),
-         bound(3, "DROP TEMPORARY TABLE n", alone=True)],
-        r"one statement changes both it and a\.t, which is not a temporary table", id="rename-of-both-in-another-case",
-    ),
-    pytest.param(
         [bound(1, CREATE, alone=True), bound(2, "ALTER TABLE t EXCHANGE PARTITION p WITH TABLE tmp", alone=True),
          bound(3, DROP, alone=True)],
         "one statement changes both it and a.t, which is not a temporary table", id="exchange",
@@ -291,7 +333,8 @@ REFUSED = [
         [bound(1, "CREATE TEMPORARY WHATEVER TABLE tmp", alone=True)], "cannot be parsed", id="unreadable"
     ),
 ]  # fmt: skip
-SCHEMA = dataclasses.replace(EMPTY_SCHEMA, views=frozenset({TableKey("a", "T")}))
+PERMANENT = TableKey("a", "t")
+SCHEMA = dataclasses.replace(EMPTY_SCHEMA, tables={PERMANENT: Table(PERMANENT, "InnoDB", (Column("a", 1, "int"),))})
 
 
 @EACH

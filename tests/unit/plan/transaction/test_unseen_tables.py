@@ -17,10 +17,11 @@ from binlane.schema.model import Column, Schema, Table, Trigger
 from tests.unit.plan.logs import Filtered, alone, bound, ends, filtered, prepare, rows, settings
 
 OLDEST_YOUNG: Final = 7
-SHADOWED, OTHER, FIRED, ASKING = (TableKey("a", name) for name in ("t", "p", "fired", "asking"))
+SHADOWED, CAPITAL, OTHER, FIRED, ASKING = (TableKey("a", name) for name in ("t", "T", "p", "fired", "asking"))
 COLUMN: Final = Column("id", 1, "int")
 TABLES: Final = (
     Table(SHADOWED, "InnoDB", (COLUMN,)),
+    Table(CAPITAL, "InnoDB", (COLUMN,)),
     Table(OTHER, "InnoDB", (COLUMN,)),
     Table(FIRED, "InnoDB", (COLUMN,), triggers=(Trigger("who", "BEFORE", "INSERT"),)),
     Table(ASKING, "InnoDB", (dataclasses.replace(COLUMN, default="connection_id()"),)),
