@@ -2,7 +2,8 @@
 
 Tables go and come in one RENAME TABLE: whoever asks by the name finds either the former tables or the restored ones.
 Everything else is made anew, as in ``final_names``. Each statement can be the last one before a kill; whether the
-tables have changed places is told by the kept database, which has tables from then on.
+tables have changed places is told by the unfinished databases, which are the restore's own and have no table from then
+on. The kept name is free until then: what is there belongs to somebody else.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from binlane.servers.names import among, literals, other_than
 from binlane.state.records.restores import ProgramText
 
 _KEPT: Final = "_replaced"
+_SHOWN: Final = 10
+"""Objects that a refusal names."""
 _DROPPED_FIRST: Final = frozenset({"TRIGGER", "EVENT"})
 """Kinds of programs that go before the tables do."""
 
@@ -60,9 +63,42 @@ def require_replaceable(session: Session, databases: Collection[str], otherwise:
         )
 
 
-def have_changed_places(session: Session, kept: Collection[str]) -> bool:
-    """Whether the former tables have their kept names already."""
-    return any(map(is_moved, contents(session, kept)))
+def have_changed_places(session: Session, unfinished: Mapping[str, str], kept: Mapping[str, str]) -> bool:
+    """Whether the former tables have their kept names already. ``unfinished``: its databases have tables until then
+    (``require_places``)."""
+    return bool(_tables(session, kept.values())) and not _tables(session, _hidden(unfinished, kept))
+
+
+def require_places(session: Session, unfinished: Mapping[str, str], kept: Mapping[str, str], on: str) -> None:
+    """Raises PrecheckError unless tables can change places: there are restored ones, and the kept names are free.
+    ``on``: how the restore goes on."""
+    hidden = _hidden(unfinished, kept)
+    restored = _tables(session, hidden)
+    if not restored:
+        raise PrecheckError(
+            f"target: database {min(hidden)}: expected tables that come in place of those of {hidden[min(hidden)]}, "
+            f"found none; {on}"
+        )
+    for database, name in sorted(kept.items()):
+        if there := sorted(contents(session, [name])):
+            shown = ", ".join(f"{each.kind} {each.name}" for each in there[:_SHOWN])
+            raise PrecheckError(
+                f"target: database {name}: expected nothing in it, because {database} is kept under this name when "
+                f"the restored tables ({', '.join(each.name for each in restored[:_SHOWN])}) take its place, found "
+                f"{shown}; nothing has changed places; move what is yours to a database of another name (a table that "
+                f"is missing in {database} belongs there: a MariaDB server before 10.6 has crashed in RENAME TABLE), "
+                f"drop {name}, {on}"
+            )
+
+
+def _hidden(unfinished: Mapping[str, str], kept: Mapping[str, str]) -> Mapping[str, str]:
+    """Of the unfinished databases, those that replace one, with their final names."""
+    return {old: new for old, new in unfinished.items() if new in kept}
+
+
+def _tables(session: Session, databases: Collection[str]) -> list[SchemaObject]:
+    """What RENAME TABLE moves from these databases."""
+    return sorted(filter(is_moved, contents(session, databases)))
 
 
 def former_programs(recorded: tuple[ProgramText, ...], present: tuple[ProgramText, ...]) -> tuple[ProgramText, ...]:
@@ -88,16 +124,15 @@ def change_places(
         if name not in present:
             statement = read_definition(session, SchemaObject("database", database, "")).statement
             session.execute(statement.replace(identifier(database).encode(), identifier(name).encode(), 1))
-    hidden = {old: new for old, new in unfinished.items() if new in kept}
-    if not have_changed_places(session, kept.values()):
+    hidden = _hidden(unfinished, kept)
+    if not have_changed_places(session, unfinished, kept):
         drop_triggers(session, {*kept, *hidden})
         for event in sorted(each for each in contents(session, kept) if each.kind == "event"):
             # it would go on, on the restored tables
             drop(session, event)
         names = {**kept, **hidden}
         # the former tables first: their names are taken until then
-        tables = sorted(each for each in contents(session, kept) if is_moved(each))
-        tables += sorted(each for each in contents(session, hidden) if is_moved(each))
+        tables = [*_tables(session, kept), *_tables(session, hidden)]
         # without it, foreign keys would keep the old name
         session.execute("SET foreign_key_checks = 1")
         session.execute("RENAME TABLE " + ", ".join(moved(each, names[each.database]) for each in tables))
@@ -109,7 +144,9 @@ def change_places(
     for made in reversed(programs):
         drop(session, made.schema_object)
     notes = make_behind_rows(session, programs)
-    for each in sorted(contents(session, kept)):
-        if not is_moved(each):
-            drop(session, each)
+    finals = {name: database for database, name in kept.items()}
+    for each in former:
+        # what has been made since is in no kept database
+        if each.kind not in _DROPPED_FIRST:
+            drop(session, SchemaObject(each.kind.lower(), finals[each.database], each.name))
     return notes

@@ -144,6 +144,11 @@ def test_what_is_made_between_a_kill_and_the_next_attempt_is_kept(
         patch.setattr(restoring, "plan_restore", planned)
         assert scene.restore("second", "--replace", "--yes", base="one.sql") != 0
         assert "expected no other restore of this name, found first" in capsys.readouterr().err
+        # nothing of its names is there yet
+        for name in ("back_unfinished", "back_replaced"):
+            assert scene.restore("third", "--as", name, "--yes", base="one.sql") != 0
+            said = capsys.readouterr().err
+            assert f"target: database {name}: expected no other restore of this name, found first" in said
     with proxy(target.host, target.port) as cut:
         channel.connect("target_server", target, port=cut.port)
         cut.once(b"RENAME TABLE", Act.CUT_BEFORE)
@@ -160,6 +165,18 @@ def test_what_is_made_between_a_kill_and_the_next_attempt_is_kept(
     assert "and add it again behind the restore, then `binlane restore --continue first`\n" in said
     assert "--as" not in said
     run_on(target, "ALTER TABLE elsewhere.t DROP FOREIGN KEY fk", log=False)
+    # a database of the kept name is somebody else's until the tables get there
+    run_on(target, "CREATE TABLE back_replaced.theirs (id INT)", "CREATE PROCEDURE back_replaced.p() SELECT 3",
+           log=False)  # fmt: skip
+    live = {name: str(value) for name, value in contents(target, "back").items() if name != "triggers"}
+    assert channel.cli("restore", "--continue", "first") != 0
+    said = capsys.readouterr().err
+    assert "database back_replaced: expected nothing in it" in said
+    assert "the restored tables (a, c, late) take its place, found procedure p, table theirs; nothing has" in said
+    assert {name: str(value) for name, value in contents(target, "back").items() if name != "triggers"} == live
+    assert target.query("SELECT routine_definition FROM information_schema.routines WHERE routine_schema = "
+                        "'back_replaced'") == [("SELECT 3",)]  # fmt: skip
+    run_on(target, "DROP DATABASE back_replaced", log=False)
     assert channel.cli("restore", "--continue", "first") == 0, capsys.readouterr().err
     assert contents(target, "back") == scene.expected
     found = kept(scene)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -25,6 +25,12 @@ MOVING: Final = "moving"
 EXTENDING: Final = "extending"
 """Windows bring the complete databases to a later end."""
 COMPLETE: Final = "complete"
+_UNFINISHED: Final = "_unfinished"
+
+
+def unfinished(final: str) -> str:
+    """A database's name until the restore is complete."""
+    return final + _UNFINISHED
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,13 @@ class RestoreDefinition:
     def end(self) -> LogPosition:
         """The place of the log at which the restore ends."""
         return LogPosition(self.end_file, self.end_offset)
+
+
+def names_of(databases: tuple[tuple[str, str], ...], replaced: tuple[tuple[str, str], ...]) -> frozenset[str]:
+    """All names of a restore with these ``RestoreDefinition.databases`` and ``replaced``: of the databases until they
+    are complete and behind that, and of what they replace."""
+    finals = [final for _, final in databases]
+    return frozenset((*finals, *map(unfinished, finals), *(kept for _, kept in replaced)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,21 +102,27 @@ class Restore:
     programs: RestorePrograms
     """Empty before they were read."""
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Those of the databases that it may still make, move, drop or go on in."""
+        databases, replaced = self.definition.databases, self.definition.replaced
+        if self.stage in (COMPLETE, EXTENDING):
+            return frozenset((*dict(databases).values(), *dict(replaced).values()))
+        return names_of(databases, replaced)
+
 
 def has_restore(connection: Connection, name: str) -> bool:
     """Whether this target has the restore; it need not have the schema."""
     return is_named_in(restores, connection, name)
 
 
-def restores_of(connection: Connection, databases: Collection[str]) -> tuple[tuple[str, str], ...]:
-    """The final names among ``databases`` that restores of this target have, each with the restore; it need not have
-    the schema."""
+def restore_names(connection: Connection) -> Mapping[str, str]:
+    """The names of all restores of this target (``Restore.names``), each with the restore; it need not have the
+    schema."""
     if not is_table(restores, connection):
-        return ()
+        return {}
     rows = connection.execute(select(restores).order_by(restores.c.channel)).all()
-    return tuple(
-        (final, found.name) for found in map(_of, rows) for _, final in found.definition.databases if final in databases
-    )
+    return {name: found.name for found in map(_of, rows) for name in found.names}
 
 
 def create_restore(connection: Connection, name: str, definition: RestoreDefinition) -> None:

@@ -50,7 +50,7 @@ from binlane.orchestration.commands.copies.restore_plan import (
     require_no_other,
     require_replaceable_now,
 )
-from binlane.orchestration.commands.copies.restore_record import recorded, unfinished
+from binlane.orchestration.commands.copies.restore_record import recorded
 from binlane.orchestration.commands.copies.restore_windows import apply_windows
 from binlane.orchestration.extraction.window_reading import source_of
 from binlane.orchestration.report import moment
@@ -60,7 +60,7 @@ from binlane.restore.dump_folder import DumpFolder, dump_of
 from binlane.restore.dump_load import DumpLoad
 from binlane.restore.end import order
 from binlane.restore.final_names import later, move, present_databases, read_final_programs, require_free
-from binlane.restore.replacement import change_places, former_programs, have_changed_places
+from binlane.restore.replacement import change_places, former_programs, have_changed_places, require_places
 from binlane.safe_text import one_line
 from binlane.servers.engines import engine_of
 from binlane.servers.variables import version_number
@@ -86,6 +86,7 @@ from binlane.state.records.restores import (
     forget_replaced,
     forget_restore,
     set_stage,
+    unfinished,
 )
 from binlane.state.target_record import record_target
 from binlane.state.window_folders import WindowFolders
@@ -411,6 +412,7 @@ def _roll(running: _Running, found: Restore, session: Session) -> None:
     former: tuple[ProgramText, ...] = ()
     if replaced:
         require_free(session, replaced, free)
+        require_places(session, names, replaced, f"`binlane restore --drop {running.name}`")
         require_replaceable_now(session, running.endpoints.target, running.name, replaced, on, _anew(running.name))
         former = read_final_programs(running.reader, replaced, only_triggers=False)
     with engine_of(running.endpoints.target).begin() as connection:
@@ -455,15 +457,17 @@ def _replace(running: _Running, found: Restore, session: Session) -> None:
     replaced, former = dict(found.definition.replaced), found.programs.former
     # a RENAME that waits for a reader has everybody wait behind it
     session.execute(f"SET SESSION lock_wait_timeout = {running.channel.apply.lock_wait_timeout}")
-    if not have_changed_places(session, replaced.values()):
+    names = running.names(found)
+    if not have_changed_places(session, names, replaced):
         # an earlier attempt may have been killed long ago
         _require_databases(running, found, session)
         on = f"then `binlane restore --continue {running.name}`"
+        require_places(session, names, replaced, on)
         require_replaceable_now(session, running.endpoints.target, running.name, replaced, on, _anew(running.name))
         former = former_programs(former, read_final_programs(running.reader, replaced, only_triggers=False))
         with engine_of(running.endpoints.target).begin() as connection:
             set_stage(connection, running.name, REPLACING, RestorePrograms(found.programs.texts, former))
-    running.notes += change_places(session, running.names(found), replaced, former)
+    running.notes += change_places(session, names, replaced, former)
     running.enter(MOVING)
 
 
@@ -531,7 +535,7 @@ def _gets_names(session: Session, running: _Running, found: Restore) -> bool:
     if found.stage != REPLACING:
         return found.stage == MOVING and not present_databases(session).isdisjoint(running.names(found))
     replaced, former = dict(found.definition.replaced), found.programs.former
-    if have_changed_places(session, replaced.values()):
+    if have_changed_places(session, running.names(found), replaced):
         return True
     present = read_final_programs(running.reader, replaced, only_triggers=False)
     return former_programs(former, present) != present

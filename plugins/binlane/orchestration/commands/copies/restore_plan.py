@@ -28,7 +28,7 @@ from binlane.errors import ConfigError, PrecheckError, WorkError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition, plural, size_text
 from binlane.orchestration.commands.copies.restore_digest import PlanFacts, digest_line, digest_of, plan_facts
-from binlane.orchestration.commands.copies.restore_record import base_line, replaces_line, table_patterns, unfinished
+from binlane.orchestration.commands.copies.restore_record import base_line, replaces_line, table_patterns
 from binlane.orchestration.extraction.window_reading import source_of, start_of
 from binlane.orchestration.readiness import require_ready_to_begin
 from binlane.orchestration.report import moment
@@ -51,7 +51,16 @@ from binlane.source.protocol import EventSource
 from binlane.source.start_position import OLDEST, begin
 from binlane.state.channels import Channel, has_channel
 from binlane.state.records.databases import forgetting, writers_of
-from binlane.state.records.restores import COMPLETE, EXTENDING, Restore, RestoreDefinition, has_restore, restores_of
+from binlane.state.records.restores import (
+    COMPLETE,
+    EXTENDING,
+    Restore,
+    RestoreDefinition,
+    has_restore,
+    names_of,
+    restore_names,
+    unfinished,
+)
 from binlane.work.files import WorkFolder
 
 _FOLDER: Final = "restores"
@@ -392,7 +401,9 @@ def _replaced(endpoints: Endpoints, names: tuple[tuple[str, str], ...]) -> tuple
     target = endpoints.target
     with target_errors(str(target)), contextlib.closing(write_session(target)) as session:
         there = present_databases(session)
-        found = tuple((final, kept_name(final, there)) for _, final in names if final in there)
+        with engine_of(target).connect() as connection:
+            taken = there | restore_names(connection).keys() | names_of(names, ())
+        found = tuple((final, kept_name(final, taken)) for _, final in names if final in there)
     for final, kept in found:
         if len(kept) > LONGEST:
             raise ConfigError(
@@ -429,14 +440,16 @@ def require_replaceable_now(
 def require_no_other(
     target: Endpoint, names: tuple[tuple[str, str], ...], replaced: tuple[tuple[str, str], ...]
 ) -> None:
-    """Raises PrecheckError if another restore of the target has one of the final or kept names."""
+    """Raises PrecheckError if another restore of the target has one of the names: final, kept, or until it is
+    complete. Each of the two would take the other's database for its own."""
     with engine_of(target).connect() as connection:
-        others = restores_of(connection, {name for _, name in (*names, *replaced)})
-    for database, restore in others:
+        others = restore_names(connection)
+    for database in sorted(names_of(names, replaced) & others.keys()):
+        restore = others[database]
         raise PrecheckError(
-            f"target: database {database}: expected no other restore of this name, found {restore}, which could go on "
-            f"in it (--extend); `binlane restore --drop {restore}` forgets that one, and keeps the database if it is "
-            "complete"
+            f"target: database {database}: expected no other restore of this name, found {restore}, which may go on in "
+            f"it (--continue, --extend); `binlane restore --drop {restore}` forgets that one, and keeps the database "
+            "if it is complete; or give another name (--as)"
         )
 
 

@@ -16,15 +16,8 @@ from binlane.connections import Endpoint
 from binlane.model import TableKey
 from binlane.servers.engines import engine_of
 from binlane.shards.selection import pattern_of
-from binlane.state.records.restores import COMPLETE, EXTENDING, Restore, has_restore, read_restore
+from binlane.state.records.restores import COMPLETE, EXTENDING, Restore, has_restore, read_restore, unfinished
 from binlane.state.stored_values import unexpected
-
-_UNFINISHED: Final = "_unfinished"
-
-
-def unfinished(final: str) -> str:
-    """A database's name until the restore is complete."""
-    return final + _UNFINISHED
 
 
 def table_patterns(database: str, tables: Collection[str]) -> tuple[str, ...]:
