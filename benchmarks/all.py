@@ -18,7 +18,7 @@ from rich.console import Console
 
 from benchmarks import machine
 from benchmarks.tables import LATER, divided_file, later_file, native_file, write_pages
-from benchmarks.ways import START
+from benchmarks.ways import LIMIT, START
 from benchmarks.workloads import WORKLOADS
 
 console = Console(highlight=False)
@@ -52,7 +52,7 @@ def _apply_steps(transactions: tuple[str, ...], runs: int) -> tuple[Measured, ..
         Measured(
             f"{workload}-{flavor}", "benchmarks.native",
             ("--flavor", flavor, "--workload", workload, *transactions, *(every if workload == "tenants" else four),
-             *(() if workload == "tenants" else ("--only", f"8 threads,{START},binlane"))),
+             *(() if workload == "tenants" else ("--only", f"8 threads,{START},{LIMIT},binlane"))),
             native_file(flavor, workload),
         )
         for flavor in ("mariadb", "mysql")
@@ -70,7 +70,7 @@ def _apply_steps(transactions: tuple[str, ...], runs: int) -> tuple[Measured, ..
         Measured(
             f"large-divided-{flavor}", "benchmarks.native",
             ("--flavor", flavor, "--workload", "large", "--lanes", "2", "--reduce", "block", "--divide", "key",
-             "--commit", "alone,together", "--runs", str(runs), "--only", "8 threads,divided"),
+             "--commit", "alone,together", "--runs", str(runs), "--only", f"8 threads,{LIMIT},divided"),
             divided_file(flavor, "large"),
         )
         for flavor in ("mariadb", "mysql")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from benchmarks import machine
-from benchmarks.ways import COMMAND, START
+from benchmarks.ways import COMMAND, LIMIT, START
 from benchmarks.workloads import WORKLOADS
 from lab.written import replaced
 
@@ -32,6 +32,7 @@ _WAYS: Final = {
     "binlane, reduce, 4 lanes": '`reduce = "block"`, 4 lanes',
     "binlane, reduce the window, 1 lane": '`reduce = "window"`, 1 lane',
     "binlane, reduce the window, 4 lanes": '`reduce = "window"`, 4 lanes (what the default, "auto", takes here)',
+    LIMIT: "the limit: `LOAD DATA` of the net rows, a table a statement, 4 sessions",
 }
 """The ways of the first table, in its order, with the table's words; the whole command has a sentence below it."""
 _LANES_OF_FOUR: Final = ("binlane, replay, 4 lanes", "binlane, reduce, 4 lanes", "binlane, reduce the window, 4 lanes")
@@ -94,13 +95,15 @@ def every_way(results: Path) -> str:
             words,
             _rate(way["transactions_per_second"]),
             _ratio(way["ratio"]),
+            _of_limit(way, found),
             _whole(way, found),
             f"{_median(run['target_cpu_seconds'] for run in way['runs']):.1f}",
         )
         for name, words in _WAYS.items()
         if (way := ways.get(name)) is not None
     ]
-    head = ("way", "transactions/s", "to the best replica", "all steps, to START REPLICA", "CPU of the target, s")
+    head = ("way", "transactions/s", "to the best replica", "to the limit", "all steps, to START REPLICA",
+            "CPU of the target, s")  # fmt: skip
     return (
         f"{log['transactions']:,} small transactions over 32 databases, {log['bytes'] / 1e6:.1f} MB of log; "
         f"{_server(found)}; "
@@ -151,12 +154,16 @@ def workloads(results: Path) -> str:
             four = [found["ways"].get(key) for key in _LANES_OF_FOUR]
             whole = ", ".join(_whole(way, found) for way in four if way is not None)
             command = _with_command(results, flavor, name)["ways"].get(COMMAND)
-            ratios = (_ratio(way and way["ratio"]) for way in (*four, command))
+            limit = found["ways"].get(LIMIT)
+            fastest = max((way for way in four if way is not None), key=lambda way: way["transactions_per_second"])
+            ratios = (*(_ratio(way and way["ratio"]) for way in (*four, limit)), _of_limit(fastest, found),
+                      _ratio(command and command["ratio"]))  # fmt: skip
             receiving = _rate(_best_whole(found)) if START in found["ways"] else ""
             rows.append((f"`{name}`", _server(found), _rate(_best(found)), receiving, *ratios, whole, _runs(found)))
         rows += _later_windows(results, flavor)
     head = ("workload", "servers", "best replica, transactions/s", "the same receiving", "replay", '"block"',
-            '"window"', "`binlane run`", "all steps", "measured with")  # fmt: skip
+            '"window"', "the limit", "the fastest of the three, to the limit", "`binlane run`", "all steps",
+            "measured with")  # fmt: skip
     return _table(head, rows)
 
 
@@ -167,7 +174,7 @@ def _later_windows(results: Path, flavor: str) -> Iterator[tuple[str, ...]]:
         if file.exists():
             found = _stored(results, file.name)
             ratio, receiving = _ratio(found["ways"][COMMAND]["ratio"]), _rate(_best_whole(found))
-            yield f"`{workload}`, a later window", _server(found), "", receiving, "", "", "", ratio, "", _runs(found)
+            yield f"`{workload}`, a later window", _server(found), "", receiving, *("",) * 5, ratio, "", _runs(found)
 
 
 def archive(results: Path) -> str:
@@ -433,6 +440,15 @@ def _whole(way: Result, found: Result) -> str:
         return ""
     seconds = _median(sum(run[f"{step}_seconds"] for step in _STEPS) for run in runs)
     return f"{found['log']['transactions'] / _best_whole(found) / seconds:.2f}"
+
+
+def _of_limit(way: Result, found: Result) -> str:
+    """How fast a way is to the server's own fastest way, LOAD DATA of the net rows; empty where that was not measured,
+    and for ways that are not binlane's."""
+    limit = found["ways"].get(LIMIT)
+    if limit is None or way is limit or "lanes" not in way["runs"][0]:
+        return ""
+    return _ratio(float(way["transactions_per_second"]) / float(limit["transactions_per_second"]))
 
 
 def _best_whole(found: Result) -> float:

@@ -17,6 +17,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from benchmarks import limit
 from benchmarks.channel import Channel, file_of, open_channel, run_window
 from binlane.model import Flavor
 from binlane.orchestration import steps
@@ -44,6 +45,8 @@ COMMAND: Final = "binlane run"
 """The name of ``command``."""
 START: Final = "START REPLICA"
 """The name of ``replication``, with 8 threads: what a whole window is compared with."""
+LIMIT: Final = "LOAD DATA of the net rows"
+"""The name of ``load_data``: how far the apply step is from what the server can do."""
 _MOST_SECONDS: Final = 4 * 3600.0
 _REPLICA_STATUS: Final = {Flavor.MARIADB: "SHOW SLAVE STATUS", Flavor.MYSQL: "SHOW REPLICA STATUS"}
 
@@ -232,6 +235,14 @@ def client_pipe(job: Job) -> Timing:
     return Timing(seconds)
 
 
+def load_data(job: Job) -> Timing:
+    """The net rows of the log by LOAD DATA, over as many sessions as lanes; reading them is not timed."""
+    job.folder.mkdir(exist_ok=True)
+    changes = limit.net_changes(job.source, job.target, job.folder)
+    seconds = limit.load(job.target, changes, job.channel.lanes)
+    return Timing(seconds, {"tables": len(changes), "rows_written": sum(each.rows + each.gone for each in changes)})
+
+
 def binlane(job: Job) -> Timing:
     """A whole window; what counts is the apply step alone, lanes as processes that are up before the clock starts."""
     steps_taken = run_window(job.channel, job.source, job.target, job.folder, apply_lanes)
@@ -368,6 +379,7 @@ def ways(
         "replica, 8 threads": Way(replica, options=_replica_options(8), native=True),
         START: Way(replication, replicate_first, _replica_options(8), native=True, whole=True),
         "client pipe": Way(client_pipe),
+        LIMIT: Way(load_data, options={Flavor.MYSQL: ("--local-infile=ON",)}, lanes=max(lanes)),
         **{
             f"binlane, {_FOLDING.get(each, each)}, {count} lane{'s' * (count > 1)}"
             f"{_WRITERS.get(writer, writer)}{_IMAGES.get(image, image)}": Way(
