@@ -13,6 +13,7 @@ import hashlib
 import re
 import zlib
 from collections.abc import Iterator
+from dataclasses import field
 from itertools import chain
 from pathlib import Path
 from typing import IO, Final
@@ -46,14 +47,19 @@ DEFINER: Final = rb"(?-i:DEFINER=(`(?:[^`]|``){0,255}`(?:@`(?:[^`]|``){0,255}`)?
 """In the one spelling that dump programs have: a plan that looks for it names all definers. A role has no host."""
 _DEFINER: Final = re.compile(DEFINER)
 _COMPLETED: Final = b"-- Dump completed"
-# a line's beginning is its line break: it is searched for ten times as fast as (?m)^
+_COMMENT: Final = re.compile(rb"(?s:--(?=\s)[^\n]*+|#[^\n]*+|/\*.*?\*/)")
 _FILE: Final = re.compile(
-    rb"\n(?:-- )?CHANGE (?:MASTER|REPLICATION SOURCE) TO (?:MASTER|SOURCE)_LOG_FILE='([^'\n]+)', "
+    rb"(?:-- )?CHANGE (?:MASTER|REPLICATION SOURCE) TO (?:MASTER|SOURCE)_LOG_FILE='([^'\n]+)', "
     rb"(?:MASTER|SOURCE)_LOG_POS=(\d{1,20})\b"
 )
-_PURGED: Final = re.compile(rb"\nSET @@GLOBAL\.GTID_PURGED=(?:/\*!80000 '\+'\*/ )?'([^']*)'")
-_USED: Final = re.compile(rb"\nUSE `((?:[^`\n]|``)+)`;")
-_SLAVE_POS: Final = re.compile(rb"\n(?:-- )?SET GLOBAL gtid_slave_pos='([^']*)'")
+_PURGED: Final = re.compile(rb"SET @@GLOBAL\.GTID_PURGED=(?:/\*!80000 '\+'\*/ )?'([^']*)'")
+_SLAVE_POS: Final = re.compile(rb"(?:-- )?SET GLOBAL gtid_slave_pos='([^']*)'")
+QUOTED: Final = rb"(?:`((?:[^`]|``)+)`|(\w+))"
+USE: Final = re.compile(rb"USE\s+" + QUOTED + rb"\s*", re.IGNORECASE)
+_OPENS: Final = re.compile(rb"USE\s|CREATE\s+(?:DATABASE|SCHEMA)\b|/\*!\d+\s+DROP\s+DATABASE\b", re.IGNORECASE)
+_AT_END: Final = re.compile(rb"(?:/\*!\d*\s*)?(?:SET|FLUSH|UNLOCK|COMMIT|CHANGE|START|STOP)\b", re.IGNORECASE)
+"""What a dump program writes behind the last database."""
+_ROWS: Final = re.compile(rb"(?:INSERT|REPLACE)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,8 @@ class DumpPlace:
     """Of its text."""
     definers: frozenset[str] = frozenset()
     """``user@host`` of the accounts that it names as definers, also those of other databases."""
+    doubt: str = ""
+    """Why the place is not known although it is recorded: what was expected, and found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,41 +101,44 @@ class DumpFile:
                 "plain, .gz or .zst"
             ) from exc
 
-    def overlapping(self) -> Iterator[tuple[bytes, int]]:
-        """The dump's text in pieces that begin with the end of the one before, since two may share a line (the first
-        one with a line break), and how many bytes are new. Raises as ``pieces``."""
-        tail = b"\n"
-        for piece in self.pieces():
-            yield tail + piece, len(piece)
-            tail = (tail + piece)[-_HEAD:]
-
     def place(self) -> DumpPlace:
-        """What the dump has recorded of itself. It is read as a whole: mariadb-dump writes its GTIDs at the end. Raises
+        """What the dump has recorded of itself. It is read as a whole, as a load divides it: mariadb-dump writes its
+        GTIDs at the end, and what stands inside of a statement was written by whoever has made the object. Raises
         ConfigError for a dump that was not written to its end, and for one that names no database."""
-        found: dict[re.Pattern[bytes], str] = {}
-        databases, definers = set[str](), set[str]()
-        text, size = b"", 0
-        for text, added in self.overlapping():
-            size += added
-            databases |= {decoded(each.replace(b"``", b"`"), self.path) for each in _USED.findall(text)}
-            definers |= definers_in(text)
-            for pattern in (_FILE, _PURGED, _SLAVE_POS):
-                if pattern not in found and (match := pattern.search(text)) is not None:
-                    found[pattern] = decoded(b":".join(each for each in match.groups()), self.path)
-        tail = text[-_HEAD:]
-        if _COMPLETED not in tail[tail.rstrip().rfind(b"\n") :]:
+        places, databases, definers, size = _Places(str(self.path)), set[str](), set[str](), 0
+
+        def counted() -> Iterator[bytes]:
+            nonlocal size
+            for piece in self.pieces():
+                size += len(piece)
+                yield piece
+
+        last = b""
+        for text, is_statement in texts(counted(), str(self.path)):
+            places.take(text, is_statement=is_statement)
+            if not is_statement:
+                last = text.rstrip() or last
+                continue
+            last = b""
+            if (used := USE.fullmatch(text)) is not None:
+                databases.add(decoded((used[1] or used[2]).replace(b"``", b"`"), self.path))
+            elif _ROWS.match(text) is None:
+                definers |= definers_in(text)
+        if _COMPLETED not in last[last.rfind(b"\n") + 1 :]:
             raise ConfigError(
                 f"--from {self.path}: expected the last line `-- Dump completed`, found none: the dump was cut, or "
                 "written with --skip-comments; take a whole one, or add that line to a dump that is known to be whole"
             )
-        gtids = "".join((found.get(_PURGED) or found.get(_SLAVE_POS) or "").split())
         if not databases:
             raise ConfigError(
                 f"--from {self.path}: expected USE of a database, found none: it was dumped without --databases, and "
                 "does not say which database it is of, nor its character set; put its CREATE DATABASE and USE in front "
                 "of a copy of it"
             )
-        return DumpPlace(found.get(_FILE, ""), gtids, frozenset(databases), size, frozenset(definers))
+        gtids = places.of(_PURGED) or places.of(_SLAVE_POS)
+        return DumpPlace(
+            places.of(_FILE), "".join(gtids.split()), frozenset(databases), size, frozenset(definers), places.doubt
+        )
 
     @property
     def digest(self) -> str:
@@ -141,6 +152,48 @@ class DumpFile:
                 return hashlib.sha256(b"%d " % size + head + file.read(_HEAD)).hexdigest()
         except OSError as exc:
             raise ConfigError(f"--from {self.path}: cannot be read: {exc.strerror}; name a dump") from exc
+
+
+@dataclass(slots=True)
+class _Places:
+    """The places in the log that a dump names outside of its statements, or that are statements: in front of its first
+    database, or behind its last one."""
+
+    name: str
+    values: dict[re.Pattern[bytes], list[str]] = field(default_factory=dict)
+    doubt: str = ""
+    _has_begun: bool = False
+    _behind: list[str] = field(default_factory=list)
+    """Those that were read behind the last statement of a database."""
+
+    def take(self, text: bytes, *, is_statement: bool) -> None:
+        """The dump's next statement, or comments."""
+        found = [
+            (pattern, decoded(b":".join(match.groups()), self.name))
+            for part in ((text,) if is_statement else _COMMENT.findall(text))
+            for pattern in (_FILE, _PURGED, _SLAVE_POS)
+            if (match := pattern.match(part)) is not None
+        ]
+        for pattern, value in found:
+            self._add(pattern, value)
+        if found or not is_statement:
+            return
+        self._has_begun = self._has_begun or _OPENS.match(text) is not None
+        if self._behind and _AT_END.match(text) is None:
+            self.doubt = self.doubt or f"in front of its databases, or behind them, found {self._behind[0]} among them"
+
+    def _add(self, pattern: re.Pattern[bytes], value: str) -> None:
+        values = self.values.setdefault(pattern, [])
+        if value not in values:
+            values.append(value)
+        if len(values) > 1:
+            self.doubt = f"once, found {' and '.join(values)}"
+        if self._has_begun:
+            self._behind.append(value)
+
+    def of(self, pattern: re.Pattern[bytes]) -> str:
+        """What it names in this form; empty: nothing, or nothing that is known."""
+        return "" if self.doubt else "".join(self.values.get(pattern, ()))
 
 
 def definers_in(text: bytes) -> set[str]:
@@ -161,6 +214,12 @@ def decoded(name: bytes, where: object) -> str:
 def divided(pieces: Iterator[bytes], name: str, delimiter: bytes = b";") -> Iterator[bytes]:
     """A text's statements without their delimiter. Raises ConfigError if it ends inside of one, and for one that no
     server takes."""
+    return (text for text, is_statement in texts(pieces, name, delimiter) if is_statement)
+
+
+def texts(pieces: Iterator[bytes], name: str, delimiter: bytes = b";") -> Iterator[tuple[bytes, bool]]:
+    """A text's statements without their delimiter, and what stands between them: blanks and whole comments, in one
+    part or more; True: a statement. Raises as ``divided``."""
     # the last line may be a comment without an end
     return _Statements(chain(pieces, [b"\n"]), name, _delimiter=delimiter).all()
 
@@ -176,21 +235,23 @@ class _Statements:
     _delimiter: bytes = b";"
     _plain_backslashes: bool = False
 
-    def all(self) -> Iterator[bytes]:
+    def all(self) -> Iterator[tuple[bytes, bool]]:
         while True:
-            self._skip_blanks()
+            for blanks in self._blanks():
+                yield blanks, False
             if self._at == len(self._text):
                 return
             changed = _DELIMITER.match(self._text, self._at)
             if changed is not None:
                 self._delimiter, self._at = changed[1], changed.end()
                 continue
-            yield self._next()
+            yield self._next(), True
 
-    def _skip_blanks(self) -> None:
+    def _blanks(self) -> Iterator[bytes]:
         while True:
             while (found := _BLANKS.match(self._text, self._at)) is not None:
                 self._at = found.end()
+                yield found[0]
             # a comment, or the word DELIMITER, may go on in the next piece
             if len(self._text) - self._at >= _BEHIND or not self._more():
                 return
@@ -232,12 +293,14 @@ def _outside(delimiter: bytes, plain_backslashes: bool) -> re.Pattern[bytes]:
     """What is neither the delimiter nor a long string: as much as is looked at in one step."""
     end = re.escape(delimiter)
     first = re.escape(delimiter[:1])
-    short = rb"[^%b]*+" if plain_backslashes else rb"(?:[^%b\\]++|\\.){0,200}"
+    short = rb"[^%(quote)b]*+"
+    if not plain_backslashes:
+        short = rb"[^%(quote)b\\]*+(?:\\.[^%(quote)b\\]*+){0,200}"
     return re.compile(
         rb"(?s:"
         rb"[^'\"`#/\-" + first + rb"]++"
-        rb"|'" + short % b"'" + rb"'"
-        rb'|"' + short % b'"' + rb'"'
+        rb"|'" + short % {b"quote": b"'"} + rb"'"
+        rb'|"' + short % {b"quote": b'"'} + rb'"'
         rb"|`[^`]*+`"
         rb"|--(?=\s)[^\n]*+\n|#[^\n]*+\n|/\*(?![!M]).*?\*/"
         rb"|(?!" + end + rb"|--\s|/\*[^!M])[/\-" + first + rb"]"

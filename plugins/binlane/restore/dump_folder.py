@@ -87,9 +87,7 @@ class DumpFolder:
         files = [self._files(prefix) for prefix in wanted]
         size = sum(self._size(file) for each in files for file in chain(*each.values()))
         programs = [file for each in files for kind in _OF_PROGRAMS for file in each[kind]]
-        definers = set[str]().union(
-            *(definers_in(text) for file in programs for text, _ in DumpFile(file).overlapping())
-        )
+        definers = set[str]().union(*(definers_in(text) for file in programs for text in self._divided(file)))
         position, gtids = _position(text)
         databases = frozenset(self._databases().values())
         return DumpPlace(position, "".join(gtids.split()), databases, size, frozenset(definers))

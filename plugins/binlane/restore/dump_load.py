@@ -32,7 +32,7 @@ from binlane.model import Flavor, SchemaObject, SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
 from binlane.plan.transaction.parts import StatementPart
 from binlane.plan.transaction.rename_statement import Unsafe, renamed_statement
-from binlane.restore.dump_file import DEFINER, MANY, decoded, end_of_string
+from binlane.restore.dump_file import DEFINER, MANY, QUOTED, USE, decoded, end_of_string
 from binlane.restore.local_tables import local_table
 from binlane.safe_text import shown
 from binlane.servers.names import is_named
@@ -44,11 +44,9 @@ from binlane.sql.scheduled_event import disabled
 from binlane.sql.shared_reading import AmbiguousTextError, Reader, Version, as_read_by_source
 
 _HEAD: Final = 400
-_QUOTED: Final = rb"(?:`((?:[^`]|``)+)`|(\w+))"
-_USE: Final = re.compile(rb"USE\s+" + _QUOTED + rb"\s*", re.IGNORECASE)
 _DATABASE: Final = re.compile(
     rb"(CREATE|ALTER|DROP)\s+(?:DATABASE|SCHEMA)\s+(?:IF\s+(?:NOT\s+)?EXISTS\s+)?"
-    + _QUOTED
+    + QUOTED
     + rb"((?:\s+(?:DEFAULT\s+)?(?:CHARACTER\s+SET|CHARSET|COLLATE|ENCRYPTION|COMMENT)\s*=?\s*(?:\w+|'[^'\\]*'))*)\s*",
     re.IGNORECASE,
 )
@@ -224,7 +222,7 @@ class DumpLoad:
         text = self._read(statement)
         if text is None:
             return None
-        if (use := _USE.fullmatch(text)) is not None:
+        if (use := USE.fullmatch(text)) is not None:
             return self._use(self._text(use[1], use[2]))
         if (database := _DATABASE.fullmatch(text)) is not None:
             return self._database(text, database)
@@ -266,7 +264,7 @@ class DumpLoad:
         try:
             read = as_read_by_source(statement, self._context, Reader(flavor, self.version), flavor)
         except AmbiguousTextError as exc:
-            if not self._is_header and self._current not in self.databases and _USE.match(statement) is None:
+            if not self._is_header and self._current not in self.databases and USE.match(statement) is None:
                 return None
             raise ConfigError(
                 f"--from {self.name}: {_shown(statement)}: {exc}; take it out of a copy of the dump, restore, and run "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from typing import cast
 
 import pytest
 import zstandard
@@ -11,9 +12,11 @@ import zstandard
 from binlane.bootstrap.sessions import Session
 from binlane.errors import ConfigError, PlanError
 from binlane.model import Flavor
+from binlane.orchestration.commands.copies.restore_plan import EndRequest, RestoreRequest, _start
 from binlane.restore import dump_file
 from binlane.restore.dump_file import DumpFile
 from binlane.restore.dump_load import DumpLoad
+from binlane.source.protocol import EventSource
 
 HEAD = b"-- MariaDB dump\n-- CHANGE MASTER TO MASTER_LOG_FILE='binlog.000007', MASTER_LOG_POS=4711;\n"
 BODY = b"CREATE DATABASE `shop`;\nUSE `shop`;\nINSERT INTO `t` VALUES (1);\n"
@@ -74,6 +77,41 @@ def test_every_form_of_a_dump_says_the_same(name: str, tmp_path: Path) -> None:
 def test_the_place_in_the_log_is_found(text: bytes, expected: tuple[str, str], tmp_path: Path) -> None:
     place = dump(tmp_path, text + BODY + TAIL).place()
     assert (place.position, place.gtid_set) == expected
+
+
+OTHER = b"-- CHANGE MASTER TO MASTER_LOG_FILE='binlog.000001', MASTER_LOG_POS=4;\n"
+PROGRAM = (
+    b"DELIMITER ;;\nCREATE PROCEDURE `p`() BEGIN\n" + OTHER + b"-- SET GLOBAL gtid_slave_pos='9-9-9';\nUSE `x`;\n"
+    b"SET @@GLOBAL.GTID_PURGED='w:1';\nSELECT '\n" + OTHER + b"'; END ;;\nDELIMITER ;\n"
+)
+
+
+@pytest.mark.parametrize("head", [b"", HEAD])
+def test_what_stands_inside_of_a_statement_is_no_place_and_no_database(head: bytes, tmp_path: Path) -> None:
+    gtids = b"SET GLOBAL gtid_slave_pos='0-1-5';\n"
+    place = dump(tmp_path, head + BODY + PROGRAM + gtids + TAIL).place()
+    assert (place.position, place.gtid_set) == ("binlog.000007:4711" if head else "", "0-1-5")
+    assert place.databases == {"shop"}
+    assert place.doubt == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (HEAD + OTHER + BODY, "once, found binlog.000007:4711 and binlog.000001:4"),
+        (HEAD + BODY + HEAD + BODY.replace(b"shop", b"crm"), "in front of its databases, or behind them, found binlog"),
+        (HEAD + BODY + OTHER + BODY.replace(b"shop", b"crm"), "once, found binlog.000007:4711 and binlog.000001:4"),
+        (BODY + OTHER + PROGRAM, "in front of its databases, or behind them, found binlog.000001:4 among them"),
+    ],
+    ids=["twice", "two dumps of one place", "two dumps", "among the databases"],
+)
+def test_a_place_that_may_be_of_another_dump_is_none(text: bytes, said: str, tmp_path: Path) -> None:
+    place = dump(tmp_path, text + TAIL).place()
+    assert said in place.doubt
+    assert (place.position, place.gtid_set) == ("", "")
+    request = RestoreRequest(None, "d.sql", "log", ("shop",), (), None, EndRequest("now", None), None, "target")
+    with pytest.raises(ConfigError, match="take one dump, or give the place with --at FILE:OFFSET"):
+        _start(cast(EventSource, None), request, place)
 
 
 @pytest.mark.parametrize(

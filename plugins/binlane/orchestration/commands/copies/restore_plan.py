@@ -496,6 +496,11 @@ def _require_room(channel: ChannelConfig, scanned: LogScan) -> None:
 def _start(source: EventSource, request: RestoreRequest, recorded: DumpPlace | None) -> Start:
     if recorded is None:
         return begin(source, request.at or OLDEST)
+    if recorded.doubt and request.at is None:
+        raise ConfigError(
+            f"--from {request.base}: expected the place in the log that belongs to the dump {recorded.doubt}: the file "
+            "is of several dumps, or was changed; take one dump, or give the place with --at FILE:OFFSET"
+        )
     place = request.at or recorded.position or recorded.gtid_set
     if not place:
         raise ConfigError(
