@@ -90,7 +90,7 @@ _ERROR = _pattern("the kind of an error, or nothing", r"\w{0,100}")
 _COPY = _pattern("the name of a copy, copies_<channel>_<seqno>_<number>", r"copies_[0-9a-f]{8}_\d{1,20}_\d{1,10}")
 _PLACE = _pattern("a place in a log, file.number:offset", r"[^/\\\0-\x1f\x7f]{1,512}\.\d{1,18}:\d{1,19}")
 _BEFORE = _pattern(
-    "a word, kept:change:attempt:server, or digest:tables:ids:version",
+    "a word, kept:change:attempt:server, or digest:tables:ids:server:version",
     r"kept:-?\d{1,18}:\d{1,18}:[^\0-\x1f\x7f:]*|(?!kept:)[^\0-\x1f\x7f:]*(?::\d{1,18}(?::[^\0-\x1f\x7f]*)?)?",
 )
 _TEXT = Values("a text", lambda value: type(value) is str)

@@ -78,7 +78,7 @@ def test_a_question_shows_no_password(sql: str) -> None:
     assert asked.statement.startswith(sql[:6])
     assert "secret" not in asked.statement
     stored: Any = SimpleNamespace(fingerprint="none")
-    now, place = Fingerprint("", 0, None, "11.4", True, False), DdlPlace(PlanKey("shop", "w", "d"), "uuid", 1, 7)
+    now, place = Fingerprint("", 0, None, "", "11.4", True, False), DdlPlace(PlanKey("shop", "w", "d"), "uuid", 1, 7)
     session: Any = SimpleNamespace(flavor=Flavor.MARIADB, cursor=SimpleNamespace(execute=lambda *_: None))
     with pytest.raises(UndecidableError, match="on the target has the whole statement:\n") as raised:
         after_crash(session, Item(ItemKind.DDL, sql.encode()), stored, now, place)

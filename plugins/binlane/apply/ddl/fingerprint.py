@@ -41,10 +41,11 @@ _ENGINE: Final = re.compile(r"\bENGINE\s*=?\s*['\"`]?(\w+)", re.I)
 """An engine that a statement names; any other word behind ENGINE counts as one, too."""
 _MAKES_TABLE: Final = re.compile(r"\bCREATE\s+TABLE\b(?!.*\bENGINE\b)", re.I | re.S)
 _DROPS_DATABASE: Final = re.compile(r"\bDROP\s+(?:DATABASE|SCHEMA)\b", re.I)
-_STORED: Final = re.compile(r"([0-9a-f]{32}):([0-9]{1,9}):([0-9a-f]{32}|):(.*)")
+_STORED: Final = re.compile(r"([0-9a-f]{32}):([0-9]{1,9}):([0-9a-f]{16}|):([0-9a-f]{12}):(.*)")
 _SHOWN: Final = "VERSION()"
 _MARIADB_SHOWN: Final = "CONCAT_WS(' ', VERSION(), NULLIF(@@old_mode, ''))"
 """With UTF8_IS_UTF8MB3 the same character set has another name."""
+_SERVER: Final = {Flavor.MYSQL: "@@server_uuid", Flavor.MARIADB: "CONCAT_WS(' ', @@hostname, @@port, @@server_id)"}
 _LONGEST_VERSION: Final = 50
 """Characters that the column has room for."""
 _SYSTEM: Final = ("information_schema", "performance_schema", "sys")
@@ -112,6 +113,8 @@ class Fingerprint:
     """Number of tables and views."""
     ids: str | None
     """Digest of the ids of its tables, which a swap of two tables changes; None if they are not known."""
+    server: str
+    """Digest of the server: InnoDB's ids are its own, a replica's tables have others."""
     version: str
     """The server's version, and its modes in which definitions are shown: another one may spell the same definition in
     other words."""
@@ -124,25 +127,29 @@ class Fingerprint:
     @property
     def stored(self) -> str:
         """As it is kept beside the statement."""
-        return ":".join((self.digest, str(self.tables), self.ids or "", self.version))
+        return ":".join((self.digest, str(self.tables), self.ids or "", self.server, self.version))
 
     def has_changed(self, stored: str) -> bool | None:
         """Whether anything that both have is another than in what was kept; None if they cannot be compared: it is no
-        fingerprint, or one that a server of another version has shown."""
+        fingerprint, one that a server of another version has shown, or one of another server with other definitions,
+        which may have differed before the statement."""
         noted = _Noted.parse(stored)
         if noted is None or noted.version != self.version:
             return None
+        if noted.server != self.server:
+            return None if noted.digest != self.digest else False
         return noted.digest != self.digest or bool(noted.ids and self.ids is not None and noted.ids != self.ids)
 
     def shows_swaps(self, stored: str) -> bool:
         """Whether a swap of two tables has changed it."""
         noted = _Noted.parse(stored)
-        return self.is_whole and self.ids is not None and noted is not None and noted.ids != ""
+        has_ids = noted is not None and noted.ids != "" and noted.server == self.server
+        return self.is_whole and self.ids is not None and has_ids
 
     def has_fewer_tables(self, stored: str) -> bool:
-        """Whether there were more tables in what was kept."""
+        """Whether there were more tables in what this server has shown before."""
         noted = _Noted.parse(stored)
-        return noted is not None and self.tables < noted.tables
+        return noted is not None and noted.server == self.server and self.tables < noted.tables
 
 
 class _Noted(NamedTuple):
@@ -151,18 +158,23 @@ class _Noted(NamedTuple):
     digest: str
     tables: int
     ids: str
+    server: str
     version: str
 
     @classmethod
     def parse(cls, stored: str) -> _Noted | None:
         match = _STORED.fullmatch(stored)
-        return None if match is None else cls(match[1], int(match[2]), match[3], match[4])
+        return None if match is None else cls(match[1], int(match[2]), *match.groups()[2:])
 
 
-def version_of(stored: str) -> str | None:
-    """The version of the server that has shown what was kept; None if it is no fingerprint."""
+def why_incomparable(stored: str, now: Fingerprint) -> str:
+    """What is wrong with a fingerprint that was kept and that ``has_changed`` cannot compare."""
     noted = _Noted.parse(stored)
-    return None if noted is None else noted.version
+    if noted is None:
+        return "were not noted"
+    if noted.version != now.version:
+        return f"were noted on a server of version {noted.version}, and this one is {now.version}"
+    return "were noted on another server, and differ from this one's"
 
 
 _VIEW: Final = (
@@ -204,12 +216,13 @@ def _fingerprint(session: LaneSession, item: Item, *, with_ids: bool) -> Fingerp
     ids = None
     if with_ids:
         found = _innodb_ids(session, {(str(schema), str(name)) for schema, name, _, _ in tables})
-        ids = None if found is None else hashlib.sha256(repr(found).encode()).hexdigest()[:32]
+        ids = None if found is None else hashlib.sha256(repr(found).encode()).hexdigest()[:16]
     # a name in a character set that is not read would be missing
     is_whole = "\ufffd" not in text and all(
         str(engine).lower() == _INNODB for _, _, kind, engine in tables if "VIEW" not in str(kind)
     )
-    return Fingerprint(digest.hexdigest()[:32], len(tables), ids, _version(session), is_whole, unreadable)
+    server = hashlib.sha256(str(session.value(f"SELECT {_SERVER[session.flavor]}")).encode()).hexdigest()[:12]
+    return Fingerprint(digest.hexdigest()[:32], len(tables), ids, server, _version(session), is_whole, unreadable)
 
 
 def _version(session: LaneSession) -> str:

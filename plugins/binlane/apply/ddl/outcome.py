@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from binlane.apply.ddl.fingerprint import Fingerprint, version_of
+from binlane.apply.ddl.fingerprint import Fingerprint, why_incomparable
 from binlane.apply.ddl.text import in_parts, repeated
 from binlane.errors import UndecidableError
 from binlane.lazy_dataclass import dataclass
@@ -129,11 +129,10 @@ def _question(
     session: LaneSession, statement: bytes, stored: DdlIntent, now: Fingerprint, place: DdlPlace
 ) -> UndecidableError:
     ask_operator(session.cursor, place.key.channel, place.seqno)
-    changed, version = now.has_changed(stored.fingerprint), version_of(stored.fingerprint)
+    changed = now.has_changed(stored.fingerprint)
     seen = f"have {'changed' if changed else 'not changed'} since"
     if changed is None:
-        seen = f"were noted on a server of version {version}, and this one is {now.version}"
-        seen = "were not noted" if version is None else seen
+        seen = why_incomparable(stored.fingerprint, now)
     return UndecidableError(
         f"channel {place.key.channel}, lane {place.lane}, seqno {place.seqno}: the statement below was started "
         "and its outcome is unknown; the definitions on the target "

@@ -1,0 +1,68 @@
+"""What a note of a DDL proves on the server that has shown it, and on one that has the note by replication."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+from unittest.mock import Mock
+
+import pytest
+
+from binlane.apply.ddl.fingerprint import Fingerprint
+from binlane.apply.ddl.outcome import DdlPlace, after_crash, left_to_run
+from binlane.errors import UndecidableError
+from binlane.model import Flavor
+from binlane.state.positions import PlanKey
+from binlane.state.records.ddl_intents import INTENT, DdlIntent
+from tests.integration.apply.capture import ddl_item
+
+_PLACE: Final = DdlPlace(PlanKey("orders", "w", "d"), "00000000-0000-0000-0000-000000000000", 0, 7)
+_BEFORE: Final = Fingerprint("a" * 32, 2, "1" * 16, "5" * 12, "10.11.6-MariaDB", is_whole=True, unreadable=False)
+_SWAP: Final = "RENAME TABLE d.live TO d.old, d.next TO d.live, d.old TO d.next"
+_EXCHANGE: Final = "ALTER TABLE d.t EXCHANGE PARTITION p WITH TABLE d.u"
+_COLUMNS: Final = "ALTER TABLE d.t CHANGE a b INT AFTER b, CHANGE b a INT FIRST"
+_FLAVORS: Final = pytest.mark.parametrize("flavor", [Flavor.MARIADB, Flavor.MYSQL])
+
+
+@_FLAVORS
+@pytest.mark.parametrize("sql", [_SWAP, _EXCHANGE, _COLUMNS, "ALTER TABLE d.t ADD KEY (a)", "DROP TABLE d.t"])
+def test_table_ids_of_another_server_prove_nothing(sql: str, flavor: Flavor) -> None:
+    """A promoted replica has InnoDB ids of its own, and the note of the server that was lost."""
+    moved = replace(_BEFORE, ids="2" * 16)
+    assert _left(sql, moved, flavor) is None
+    promoted = replace(moved, server="6" * 12)
+    with pytest.raises(UndecidableError, match="have not changed since, which proves neither outcome"):
+        _left(sql, promoted, flavor)
+
+
+@_FLAVORS
+def test_equal_ids_of_another_server_prove_nothing_either(flavor: Flavor) -> None:
+    assert _left(_SWAP, _BEFORE, flavor) is not None
+    with pytest.raises(UndecidableError):
+        _left(_SWAP, replace(_BEFORE, server="6" * 12), flavor)
+
+
+@pytest.mark.parametrize("tables", [1, 2])
+def test_definitions_of_another_server_may_have_differed_before(tables: int) -> None:
+    """A replica may have another engine, a further index, or lack a table; definitions that are equal have not
+    changed on it."""
+    sql = "ALTER TABLE d.t ADD KEY (a)"
+    item, note = ddl_item(sql, "d"), _note(sql)
+    changed = replace(_BEFORE, digest="b" * 32)
+    assert after_crash(_session(Flavor.MARIADB), item, note, changed, _PLACE) is None
+    promoted = replace(changed, server="6" * 12, tables=tables)
+    with pytest.raises(UndecidableError, match="were noted on another server, and differ from this one's, which"):
+        after_crash(_session(Flavor.MARIADB), item, note, promoted, _PLACE)
+    assert after_crash(_session(Flavor.MARIADB), item, note, replace(_BEFORE, server="6" * 12), _PLACE) is not None
+
+
+def _left(sql: str, now: Fingerprint, flavor: Flavor) -> object:
+    return left_to_run(_session(flavor), ddl_item(sql, "d"), _note(sql), now, _PLACE)
+
+
+def _note(sql: str) -> DdlIntent:
+    return DdlIntent(7, 0, sql, _BEFORE.stored, INTENT)
+
+
+def _session(flavor: Flavor) -> Any:
+    return Mock(flavor=flavor)
