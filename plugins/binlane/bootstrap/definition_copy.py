@@ -135,13 +135,22 @@ def read_definition(session: Session, obj: SchemaObject) -> Definition:
         case "database":
             return reader.database(obj.database)
         case "event":
-            return reader.event(obj.database, obj.name)
+            return reader.disabled_event(obj.database, obj.name)
         case "table" | "sequence":
             return reader.shown(obj.kind.upper(), obj.database, obj.name, column=1)
         case "view":
             return reader.shown("VIEW", obj.database, obj.name, column=1, client=2)
         case _:
             return reader.shown(obj.kind.upper(), obj.database, obj.name, column=2, mode=1, client=3)
+
+
+def read_as_it_is(session: Session, obj: SchemaObject) -> Definition:
+    """As ``read_definition``; an event in its own status, for ``make_again``."""
+    return (
+        _Reader(session, [obj.database]).event(obj.database, obj.name)
+        if obj.kind == "event"
+        else (read_definition(session, obj))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,13 +229,17 @@ class _Reader:
 
     def events(self) -> Iterator[Definition]:
         for database, name in self._names("event_schema, event_name FROM information_schema.events", "1 = 1"):
-            yield from self._if_there(functools.partial(self.event, database, name))
+            yield from self._if_there(functools.partial(self.disabled_event, database, name))
 
     def event(self, database: str, name: str) -> Definition:
         [row] = self.session.rows(f"SHOW CREATE EVENT {_name(database, name)}")
         event = self._definition("EVENT", database, name, row, column=3, mode=1, client=4)
+        return replace(event, time_zone=row[2].decode())
+
+    def disabled_event(self, database: str, name: str) -> Definition:
+        event = self.event(database, name)
         safe = disabled(event.statement, event.client, dialect_in(event.sql_mode, self.session.flavor))
-        return replace(event, statement=safe, time_zone=row[2].decode())
+        return replace(event, statement=safe)
 
     def there(
         self, kind: str, database: str, name: str, *, column: int, mode: int | None = None, client: int | None = None
@@ -326,12 +339,17 @@ def make(session: Session, definition: Definition) -> None:
     """Run a definition's statement on the target, in a session like that of the source: the one door for definitions.
     An event is disabled, whoever has written the text. Raises TargetError with the object's name, PrecheckError for a
     text that is more than the definition."""
-    _require_own(definition, session)
-    if definition.kind == "VIEW":
-        check_view(session, definition.schema_object, definition.statement)
     if definition.kind == "EVENT":
         dialect = dialect_in(definition.sql_mode, session.flavor)
         definition = replace(definition, statement=disabled(definition.statement, definition.client, dialect))
+    make_again(session, definition)
+
+
+def make_again(session: Session, definition: Definition) -> None:
+    """As ``make``, for what this server itself had a moment ago (``read_as_it_is``): an event keeps its status."""
+    _require_own(definition, session)
+    if definition.kind == "VIEW":
+        check_view(session, definition.schema_object, definition.statement)
     with target_errors(str(definition.schema_object)):
         _make(session, definition)
 

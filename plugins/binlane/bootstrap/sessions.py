@@ -83,6 +83,11 @@ class Session:
         return err.OperationalError(CR.CR_SERVER_LOST, f"lost the connection to the server during a query ({why})")
 
     @property
+    def is_open(self) -> bool:
+        """Whether the session can still run statements: no error has ended its connection."""
+        return bool(self.connection.open)
+
+    @property
     def warnings(self) -> int:
         """Number of warnings of the last statement."""
         return int(self.connection._result.warning_count)

@@ -52,7 +52,14 @@ def read_final_programs(
         programs = read_programs(session, tuple(databases), tables)
         flavor = session.flavor
     asked = [each for each in programs if not only_triggers or each.kind == "TRIGGER"]
-    return tuple(_final(flavor, each, databases, todo) for each in asked)
+    return with_names(asked, databases, flavor, todo)
+
+
+def with_names(
+    programs: Collection[Definition], databases: Mapping[str, str], flavor: Flavor, todo: str = ""
+) -> tuple[ProgramText, ...]:
+    """The programs under these names of their databases. Raises as ``read_final_programs``."""
+    return tuple(_final(flavor, each, databases, todo) for each in programs)
 
 
 def _final(flavor: Flavor, each: Definition, databases: Mapping[str, str], todo: str) -> ProgramText:

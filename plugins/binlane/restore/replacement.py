@@ -8,21 +8,39 @@ on. The kept name is free until then: what is there belongs to somebody else.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+import contextlib
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
 from typing import Final
 
+from binlane.apply.refusals import target_errors
+from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.types.literals import identifier
-from binlane.bootstrap.definition_copy import contents, drop, make_behind_rows, make_database, read_definition
+from binlane.bootstrap.definition_copy import (
+    Definition,
+    contents,
+    drop,
+    make,
+    make_again,
+    make_behind_rows,
+    make_database,
+    read_as_it_is,
+    read_definition,
+)
 from binlane.bootstrap.sessions import Session
-from binlane.errors import PrecheckError
-from binlane.model import SchemaObject
-from binlane.restore.final_names import drop_triggers, is_moved, moved, present_databases, require_programs
+from binlane.errors import PrecheckError, TargetError
+from binlane.model import Flavor, SchemaObject
+from binlane.restore.final_names import drop_triggers, is_moved, moved, present_databases, require_programs, with_names
 from binlane.servers.names import among, literals, other_than
+from binlane.servers.variables import version_number
 from binlane.state.records.restores import ProgramText
 
 _KEPT: Final = "_replaced"
+_RENAMES_LOCKED: Final = (8, 0, 13)
+"""From this version on MySQL renames tables that the session has locked (release notes of 8.0.13)."""
+_WAITS: Final = frozenset({1205, 1213, 1317, 1969, 3024})
+"""A wait for a lock that was too long, a deadlock, and statements that were ended, by their time or by somebody."""
 _SHOWN: Final = 10
 """Objects that a refusal names."""
 _DROPPED_FIRST: Final = frozenset({"TRIGGER", "EVENT"})
@@ -101,6 +119,91 @@ def _tables(session: Session, databases: Collection[str]) -> list[SchemaObject]:
     return sorted(filter(is_moved, contents(session, databases)))
 
 
+def _rename(
+    session: Session,
+    second: Session,
+    hidden: Mapping[str, str],
+    kept: Mapping[str, str],
+    live: Collection[Definition],
+) -> None:
+    """All tables change places in one statement. What keeps RENAME TABLE waiting, such as a long report, is waited for
+    while the former tables have their triggers, and if it fails, they have them again. ``live``: the former databases'
+    triggers and events; where there is another trigger since, the server refuses."""
+    tables, names = [*_tables(session, kept), *_tables(session, hidden)], {**kept, **hidden}
+    drop_triggers(session, hidden)
+    is_locked = _lock(session, tables)
+    try:
+        with target_errors(f"target: {', '.join(kept)}, which is replaced"):
+            for each in live:
+                # an event would go on, on the restored tables; with locked tables a session drops none
+                drop(second if each.kind == "EVENT" else session, each.schema_object)
+            if is_locked and not _renames_locked(session):
+                session.execute("UNLOCK TABLES")
+            # without it, foreign keys would keep the old name
+            session.execute("SET foreign_key_checks = 1")
+            session.execute("RENAME TABLE " + ", ".join(moved(each, names[each.database]) for each in tables))
+    except TargetError:
+        if session.is_open:
+            session.execute("UNLOCK TABLES")
+            for each in live:
+                drop(session, each.schema_object)
+            for each in live:
+                make_again(session, each)
+        raise
+    session.execute("UNLOCK TABLES")
+    session.execute("SET foreign_key_checks = 0")
+
+
+def _lock(session: Session, tables: Collection[SchemaObject]) -> bool:
+    """Lock the tables, which waits as long as RENAME TABLE would; False for one that cannot be locked, which RENAME
+    TABLE need not read. Raises driver errors for a wait that was too long."""
+    try:
+        with target_errors("target: LOCK TABLES in front of RENAME TABLE"):
+            session.execute("LOCK TABLES " + ", ".join(f"{_of(each)} WRITE" for each in tables))
+    except TargetError as exc:
+        if exc.__cause__ is None or error_code(exc.__cause__) in _WAITS or not session.is_open:
+            raise
+        return False
+    return True
+
+
+def _of(each: SchemaObject) -> str:
+    return f"{identifier(each.database)}.{identifier(each.name)}"
+
+
+def _renames_locked(session: Session) -> bool:
+    """Whether RENAME TABLE runs in a session that has the tables locked."""
+    if session.flavor is Flavor.MARIADB:
+        return False
+    [(version,)] = session.texts("SELECT VERSION()")
+    return version_number(version) >= _RENAMES_LOCKED
+
+
+def put_back(
+    session: Session, kept: Mapping[str, str], recorded: tuple[ProgramText, ...], present: tuple[ProgramText, ...]
+) -> list[str]:
+    """Make the former databases' triggers and events anew that an attempt has dropped before it was killed; messages
+    about events, which are disabled. ``present``: those that are there."""
+    former = former_programs(recorded, present)
+    kinds = {each.kind for each in former if each not in present}
+    finals = {name: database for database, name in kept.items()}
+    made = tuple(each for each in former if each.kind in kinds and (each.kind == "TRIGGER" or each not in present))
+    definitions = require_programs(
+        with_names(require_programs(made, finals, session.flavor), finals, session.flavor), kept, session.flavor
+    )
+    for each in definitions:
+        # a table's triggers fire in the order in which they were made
+        drop(session, each.schema_object)
+    for each in definitions:
+        make(session, each)
+    return [
+        f"event {each.database}.{each.name}, which an attempt had dropped, is there again, disabled: ALTER EVENT "
+        f"{_of(each.schema_object)} ENABLE"
+        for each in definitions
+        if each.kind == "EVENT"
+    ]
+
+
 def former_programs(recorded: tuple[ProgramText, ...], present: tuple[ProgramText, ...]) -> tuple[ProgramText, ...]:
     """The programs of a database whose tables are not moved yet: those that are there, and the recorded triggers and
     events that an attempt has dropped."""
@@ -114,10 +217,16 @@ def former_programs(recorded: tuple[ProgramText, ...], present: tuple[ProgramTex
 
 
 def change_places(
-    session: Session, unfinished: Mapping[str, str], kept: Mapping[str, str], former: tuple[ProgramText, ...]
+    session: Session,
+    reader: Callable[[], Session],
+    writer: Callable[[], Session],
+    unfinished: Mapping[str, str],
+    kept: Mapping[str, str],
+    former: tuple[ProgramText, ...],
 ) -> list[str]:
     """Move the tables of each database of ``kept`` to its kept name, and the ``unfinished`` ones to their final names;
-    then the former programs. Messages about views that could not be made."""
+    then the former programs, all of which are there. Messages about views that could not be made. ``reader`` opens a
+    session as ``definition_session``, ``writer`` a second one that writes."""
     programs = require_programs(former, {*kept.values()}, session.flavor)
     present = present_databases(session)
     for database, name in kept.items():
@@ -126,17 +235,13 @@ def change_places(
             session.execute(statement.replace(identifier(database).encode(), identifier(name).encode(), 1))
     hidden = _hidden(unfinished, kept)
     if not have_changed_places(session, unfinished, kept):
-        drop_triggers(session, {*kept, *hidden})
-        for event in sorted(each for each in contents(session, kept) if each.kind == "event"):
-            # it would go on, on the restored tables
-            drop(session, event)
-        names = {**kept, **hidden}
-        # the former tables first: their names are taken until then
-        tables = [*_tables(session, kept), *_tables(session, hidden)]
-        # without it, foreign keys would keep the old name
-        session.execute("SET foreign_key_checks = 1")
-        session.execute("RENAME TABLE " + ", ".join(moved(each, names[each.database]) for each in tables))
-        session.execute("SET foreign_key_checks = 0")
+        finals = {name: database for database, name in kept.items()}
+        first = [each.schema_object for each in programs if each.kind in _DROPPED_FIRST]
+        with contextlib.closing(reader()) as read:
+            # as they are: not as a row of the state says
+            live = [read_as_it_is(read, each._replace(database=finals[each.database])) for each in first]
+        with contextlib.closing(writer()) as second:
+            _rename(session, second, hidden, kept, live)
     for old, new in hidden.items():
         options = read_definition(session, SchemaObject("database", old, ""))
         statement = options.statement.replace(identifier(old).encode(), identifier(new).encode(), 1)

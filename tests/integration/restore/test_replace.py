@@ -9,6 +9,8 @@ import pytest
 from binlane.model import Flavor
 from binlane.orchestration.commands.copies import restore as restoring
 from binlane.orchestration.commands.copies.restore_plan import RestoreRequest, plan_restore
+from binlane.restore import replacement
+from binlane.restore.final_names import moved
 from tests.chaos.proxy import Act, proxy
 from tests.integration.restore.scene import DATABASE, Scene, answer, contents, scene_of
 from tests.integration.window.conftest import Channel, ChannelOf, channel, channel_of, clean_servers, run_on
@@ -49,10 +51,29 @@ def test_a_database_is_replaced_and_the_former_one_is_kept(
 ) -> None:
     scene = scene_of(channel_of(flavor.value, flavor.value))
     target, former = scene.channel.target, former_of(scene)
+    events = "SELECT status FROM information_schema.events WHERE event_schema = %s"
     assert scene.restore("--replace", "--json", base="one.sql") == 0
     assert answer(capsys)["replaces"] == {"back": "back_replaced"}
     assert scene.databases() == {"back"}
-    assert scene.restore("r1", "--replace", "--yes", base="one.sql") == 0, capsys.readouterr().err
+    with pytest.MonkeyPatch.context() as patch:
+        # RENAME TABLE fails behind the DROP of triggers and events
+        patch.setattr(replacement, "moved", lambda each, new: f"{moved(each, new)}, back.gone TO {new}.gone")
+        assert scene.restore("r1", "--replace", "--yes", base="one.sql") != 0
+        assert "gone" in capsys.readouterr().err
+    assert {name: str(value) for name, value in contents(target, "back").items()} == former
+    assert target.query(events, ("back",)) == [("ENABLED",)]
+    file = scene.channel.channels.parent / "restores" / "r1.toml"
+    file.write_text(file.read_text() + "\n[apply]\nlock_wait_timeout = 1\n")
+    with target.connect() as report, report.cursor() as cursor:
+        # a long report: it is waited for in front of the DROPs
+        cursor.execute("BEGIN")
+        cursor.execute("SELECT * FROM back.child")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(replacement, "drop", None)
+            assert scene.channel.cli("restore", "--continue", "r1") != 0
+        assert "Lock wait timeout exceeded" in capsys.readouterr().err
+    assert {name: str(value) for name, value in contents(target, "back").items()} == former
+    assert scene.channel.cli("restore", "--continue", "r1") == 0, capsys.readouterr().err
     said = " ".join(capsys.readouterr().out.split())
     assert "what was there as back is kept as back_replaced" in said
     assert "`binlane restore --drop-replaced r1` drops it" in said
@@ -61,8 +82,7 @@ def test_a_database_is_replaced_and_the_former_one_is_kept(
     defaults = "SELECT default_character_set_name FROM information_schema.schemata WHERE schema_name = %s"
     assert target.query(defaults, ("back_replaced",)) == [("latin1",)]
     assert target.query(defaults, ("back",)) != [("latin1",)]
-    [(state,)] = target.query("SELECT status FROM information_schema.events WHERE event_schema = 'back_replaced'")
-    assert state != "ENABLED"
+    assert target.query(events, ("back_replaced",)) != [("ENABLED",)]
 
     # the second one keeps the first under another name
     run_on(target, "DELETE FROM back.a")
@@ -183,6 +203,19 @@ def test_what_is_made_between_a_kill_and_the_next_attempt_is_kept(
     assert "since" in str(found["routines"])
     assert "changed" in str(found["routines"])
     assert [name for name, *_ in contents(target, "back_replaced")["triggers"]] == ["other", "tr"]
+
+    # a restore that was killed there and is given up leaves what was there as it was
+    assert channel.cli("restore", "--drop", "first") == 0
+    with proxy(target.host, target.port) as cut:
+        channel.connect("target_server", target, port=cut.port)
+        cut.once(b"RENAME TABLE", Act.CUT_BEFORE)
+        assert scene.restore("given_up", "--replace", "--yes", base="one.sql") != 0
+        assert cut.struck == 1
+    channel.connect("target_server", target)
+    assert contents(target, "back")["triggers"] == []
+    assert channel.cli("restore", "--drop", "given_up") == 0, capsys.readouterr().err
+    assert "event back.e, which an attempt had dropped, is there again, disabled" in capsys.readouterr().out
+    assert contents(target, "back") == scene.expected
 
 
 def test_a_name_that_is_taken_behind_the_plan_has_a_way_out(

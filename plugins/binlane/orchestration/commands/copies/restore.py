@@ -7,6 +7,7 @@ positions, the final names at the first one that is missing.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
@@ -60,7 +61,7 @@ from binlane.restore.dump_folder import DumpFolder, dump_of
 from binlane.restore.dump_load import DumpLoad
 from binlane.restore.end import order
 from binlane.restore.final_names import later, move, present_databases, read_final_programs, require_free
-from binlane.restore.replacement import change_places, former_programs, have_changed_places, require_places
+from binlane.restore.replacement import change_places, have_changed_places, put_back, require_places
 from binlane.safe_text import one_line
 from binlane.servers.engines import engine_of
 from binlane.servers.variables import version_number
@@ -464,10 +465,11 @@ def _replace(running: _Running, found: Restore, session: Session) -> None:
         on = f"then `binlane restore --continue {running.name}`"
         require_places(session, names, replaced, on)
         require_replaceable_now(session, running.endpoints.target, running.name, replaced, on, _anew(running.name))
-        former = former_programs(former, read_final_programs(running.reader, replaced, only_triggers=False))
+        former = _put_back(running, found, session)
         with engine_of(running.endpoints.target).begin() as connection:
             set_stage(connection, running.name, REPLACING, RestorePrograms(found.programs.texts, former))
-    running.notes += change_places(session, names, replaced, former)
+    writer = functools.partial(write_session, running.endpoints.target)
+    running.notes += change_places(session, running.reader, writer, names, replaced, former)
     running.enter(MOVING)
 
 
@@ -515,6 +517,8 @@ def drop_restore(
                     "ends that in seconds, then drop the databases that you do not want"
                 )
             with audited(running.endpoints.target, name, "restore --drop", {"stage": found.stage}, by):
+                if found.stage == REPLACING:
+                    _put_back(running, found, session)
                 if found.stage not in (COMPLETE, EXTENDING, MOVING):
                     made = dict(found.definition.replaced).values() if found.stage == REPLACING else ()
                     for database in (*running.names(found), *(each for each in made if not contents(session, [each]))):
@@ -532,13 +536,20 @@ def drop_restore(
 
 def _gets_names(session: Session, running: _Running, found: Restore) -> bool:
     """Whether some of what gets a new name has it, and some has not."""
-    if found.stage != REPLACING:
-        return found.stage == MOVING and not present_databases(session).isdisjoint(running.names(found))
+    names = running.names(found)
+    if found.stage == REPLACING:
+        return have_changed_places(session, names, dict(found.definition.replaced))
+    return found.stage == MOVING and not present_databases(session).isdisjoint(names)
+
+
+def _put_back(running: _Running, found: Restore, session: Session) -> tuple[ProgramText, ...]:
+    """The former databases have all programs again, if an attempt was killed in front of the change of places; these
+    programs, with their kept names."""
     replaced, former = dict(found.definition.replaced), found.programs.former
-    if have_changed_places(session, running.names(found), replaced):
-        return True
-    present = read_final_programs(running.reader, replaced, only_triggers=False)
-    return former_programs(former, present) != present
+    read = functools.partial(read_final_programs, running.reader, replaced, only_triggers=False)
+    for note in put_back(session, replaced, former, read()):
+        running.console.line(("!", "bold"), (f" {note}", ""))
+    return read()
 
 
 def drop_replaced(
