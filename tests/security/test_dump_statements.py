@@ -92,15 +92,16 @@ STATEMENTS: Final[Mapping[str, tuple[bytes, ...]]] = {
 }  # fmt: skip
 """The last statement, or one before it, is refused. A line more is an attack more."""
 SETTINGS: Final[Mapping[bytes, bytes | None]] = {
-    b"SET SQL_NOTES=0, GLOBAL general_log_file='/tmp/x'": None,
-    b"SET SQL_NOTES=0, @@GLOBAL.read_only=1": None,
+    b"SET UNIQUE_CHECKS=0, GLOBAL general_log_file='/tmp/x'": None,
+    b"SET UNIQUE_CHECKS=0, @@GLOBAL.read_only=1": None,
     b"SET @a=1, GLOBAL max_connections=1": None,
     b"SET @a=other.f()": None,
-    b"SET SQL_NOTES=other.f()": None,
-    b"SET SQL_NOTES=(SELECT 1)": None,
-    b"SET SQL_NOTES=0, PASSWORD=PASSWORD('x')": None,
-    b"SET PERSIST SQL_NOTES=0": None,
-    b"SET SQL_NOTES=0, SQL_LOG_BIN=0": b"SET SQL_NOTES=0",
+    b"SET UNIQUE_CHECKS=other.f()": None,
+    b"SET UNIQUE_CHECKS=(SELECT 1)": None,
+    b"SET UNIQUE_CHECKS=0, PASSWORD=PASSWORD('x')": None,
+    b"SET PERSIST UNIQUE_CHECKS=0": None,
+    b"SET UNIQUE_CHECKS=0, SQL_LOG_BIN=0": b"SET UNIQUE_CHECKS=0",
+    b"SET @OLD=@@SQL_NOTES, SQL_NOTES=0": b"SET @OLD=@@SQL_NOTES",
 }
 """What is sent of them. A line more is an attack more."""
 FOLDERS: Final[Mapping[bytes, bytes]] = {

@@ -18,6 +18,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import field, replace
+from functools import partial
 from typing import Final, Protocol
 
 import pymysql
@@ -28,6 +29,7 @@ from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.computed_columns import RowCopy, has_stored, not_computed, written_exactly
 from binlane.bootstrap.row_stream import RowStream, UnfaithfulRowError
 from binlane.bootstrap.sessions import Session
+from binlane.bootstrap.value_warnings import require_unchanged, value_warnings
 from binlane.bootstrap.values import faithful, selected
 from binlane.errors import ApplyError
 from binlane.lazy_dataclass import dataclass
@@ -37,7 +39,6 @@ from binlane.verify.rows.column_text import ComparedTable, Key, behind, compared
 
 STATEMENT_BYTES: Final = 1 << 20
 _TRIES: Final = 10
-_TRUNCATED: Final = 1265
 _DUPLICATE: Final = 1062
 _COMPUTED: Final = frozenset({Generated.VIRTUAL, Generated.STORED})
 _END: Final = None
@@ -418,21 +419,16 @@ def _send(
         ) from exc
     if stored != rows and not (verb == "REPLACE" and stored > rows):
         raise ApplyError(f"{table.key}: {plural(rows, 'row')} sent, but the target has stored {stored:,}")
-    if writer.warnings:
-        # an ENUM's error value is stored unchanged, with a warning
-        enums = tuple(f"'{column.name}'" for column in columns if column.data_type == "enum")
-        shown = writer.rows("SHOW WARNINGS")
-        for _level, code, message in shown:
-            text = message.decode(errors="replace")
-            if doubts is not None:
-                doubts.append(text)
-            elif int(code) != _TRUNCATED or not any(name in text for name in enums):
-                raise ApplyError(
-                    f"{table.key}: the target would not store the source's value unchanged: {text} "
-                    f"({int(code)}); the source's row is damaged, or the target's definitions and settings "
-                    "differ from the source's"
-                )
+    enums = partial(_enums, columns)
+    if doubts is None:
+        require_unchanged(writer, table.key, enums)
+    else:
+        doubts += [text for _, text in value_warnings(writer, enums)]
     return 2 * rows - stored  # a row that REPLACE has removed counts as a stored one
+
+
+def _enums(columns: Sequence[Column]) -> list[str]:
+    return [column.name for column in columns if column.data_type == "enum"]
 
 
 def by_key(table: Table, reader: Session) -> ComparedTable:

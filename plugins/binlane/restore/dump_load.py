@@ -25,6 +25,7 @@ from binlane.binlog.types.literals import identifier, quoted
 from binlane.bootstrap.definition_copy import LACKS_FOR_VIEW
 from binlane.bootstrap.row_copy import in_transaction
 from binlane.bootstrap.sessions import Session
+from binlane.bootstrap.value_warnings import require_unchanged
 from binlane.bootstrap.view_functions import check_view
 from binlane.errors import ConfigError, PlanError, TargetError
 from binlane.lazy_dataclass import dataclass
@@ -103,11 +104,12 @@ _ZONE: Final = b"TIME_ZONE"
 _UTC: Final = "'+00:00'"
 _SESSION: Final = frozenset(
     {
-        *(_CLIENT, b"CHARACTER_SET_RESULTS", b"COLLATION_CONNECTION", _ZONE, _MODE, b"SQL_NOTES"),
-        *(b"UNIQUE_CHECKS", b"FOREIGN_KEY_CHECKS", b"NOTE_VERBOSITY"),
+        *(_CLIENT, b"CHARACTER_SET_RESULTS", b"COLLATION_CONNECTION", _ZONE, _MODE),
+        *(b"UNIQUE_CHECKS", b"FOREIGN_KEY_CHECKS"),
     }
 )
-"""Variables that a dump sets for its own statements."""
+"""Variables that a dump sets for its own statements. Not SQL_NOTES and NOTE_VERBOSITY: a value that the target changes
+is a note for some types."""
 _ANSI: Final = frozenset({"ANSI", "ORACLE", "MSSQL", "DB2", "POSTGRESQL", "MAXDB"})
 """Modes that a server expands, with ANSI_QUOTES among others."""
 _MODES: Final = re.compile(r"'[A-Z0-9_,]*'", re.IGNORECASE)
@@ -188,11 +190,15 @@ class DumpLoad:
             self.notes.append(f"{exc}: it was not made, because an object that it needs is {why}")
 
     def _write(self, key: TableKey, statement: bytes) -> None:
-        """Write rows into a table that stays one until they are committed. Raises TableMismatchError for a view."""
+        """Write rows into a table that stays one until they are committed. Raises TableMismatchError for a view,
+        ApplyError for a value that the target would change."""
 
         def insert() -> int:
             hold_table(self.session.execute, key)
-            return self.session.execute(statement)
+            stored = self.session.execute(statement)
+            # a dump's own mode is not strict
+            require_unchanged(self.session, key, lambda: self._columns(key, "data_type = 'enum'"))
+            return stored
 
         in_transaction(self.session, insert)
 
@@ -202,18 +208,21 @@ class DumpLoad:
         key = TableKey(self.databases[self._current or ""], table)
         if key in self._whole:
             return
-        of_table = [is_named("table_schema", quoted(key.database)), is_named("table_name", quoted(table))]
-        found = (self.session if self.catalogue is None else self.catalogue).texts(
-            "SELECT column_name FROM information_schema.columns WHERE COALESCE(generation_expression, '') = '' AND "
-            + " AND ".join(of_table)
-        )
-        if lacks := [column for (column,) in found if column.lower() not in columns]:
+        names = self._columns(key, "COALESCE(generation_expression, '') = ''")
+        if lacks := [column for column in names if column.lower() not in columns]:
             raise ConfigError(
                 f"--from {self.name}: rows of {self._current}.{table}: expected values of all columns, found none of "
                 f"{', '.join(lacks)}: the dump program has left them out; dump with a newer one, or with mysqldump or "
                 "mariadb-dump"
             )
         self._whole.add(key)
+
+    def _columns(self, key: TableKey, condition: str) -> list[str]:
+        """The names of a table's columns that fulfil a condition."""
+        where = [is_named("table_schema", quoted(key.database)), is_named("table_name", quoted(key.table)), condition]
+        session = self.session if self.catalogue is None else self.catalogue
+        names = session.texts(f"SELECT column_name FROM information_schema.columns WHERE {' AND '.join(where)}")
+        return [name for (name,) in names]
 
     def statement(self, statement: bytes) -> bytes | None:
         """The statement for the target; None if it does not run there."""
