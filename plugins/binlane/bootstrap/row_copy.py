@@ -30,7 +30,7 @@ from binlane.bootstrap.computed_columns import RowCopy, has_stored, not_computed
 from binlane.bootstrap.row_stream import RowStream, UnfaithfulRowError
 from binlane.bootstrap.sessions import Session
 from binlane.bootstrap.value_warnings import require_unchanged, value_warnings
-from binlane.bootstrap.values import faithful, selected
+from binlane.bootstrap.values import FAITHFUL, faithfulness, selected
 from binlane.errors import ApplyError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey, plural
@@ -371,12 +371,13 @@ def inserted(
     columns = [column for column in table.columns if column.generated not in _COMPUTED]
     names, literals = zip(*(selected(table.key, column) for column in columns), strict=True)
     # a MariaDB source has no JSON values of MySQL's kind to check
-    check = faithful(columns) if reader.flavor is Flavor.MYSQL else "1"
-    asked = names if check == "1" else (check, *names)
+    check = faithfulness(columns) if reader.flavor is Flavor.MYSQL else FAITHFUL.decode()
+    is_checked = check != FAITHFUL.decode()
+    asked = (check, *names) if is_checked else names
     query = f"SELECT {', '.join(asked)} FROM {name_of(table.key)}{f' WHERE {where}' if where else ''}"
     stored = ", ".join(identifier(column.name) for column in columns)
     head = f"{verb} INTO {name_of(into or table.key)} ({stored}) VALUES ".encode()
-    stream = RowStream(reader, literals, checked=check != "1")
+    stream = RowStream(reader, literals, checked=is_checked)
     limit = min(STATEMENT_BYTES, packet - 1)
     try:
         # closed at once if the target refuses, so that the next attempt can read again
@@ -392,9 +393,9 @@ def inserted(
                 yield _send(writer, table, columns, statement, rows, verb, doubts)
     except UnfaithfulRowError:
         raise ApplyError(
-            f"{table.key}: a JSON document contains SQL values (dates, times, bytes, long decimals) that its "
-            "text does not preserve, so no statement can store it unchanged; leave its database out with "
-            "--databases, and load a physical backup of the server instead (MySQL's CLONE)"
+            f"{table.key}: a JSON document contains SQL values (dates, times, bytes; before MySQL 8.0.14 long "
+            "decimals, too) that its text does not preserve, so no statement can store it unchanged; leave its "
+            "database out with --databases, and load a physical backup of the server instead (MySQL's CLONE)"
         ) from None
 
 

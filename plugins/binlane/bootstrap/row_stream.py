@@ -11,6 +11,7 @@ import numpy as np
 from binlane.binlog.types.sql_values import Literal
 from binlane.binlog.vector.arrays import Bytes, Ints
 from binlane.bootstrap.sessions import Session
+from binlane.bootstrap.values import FAITHFUL, UNFAITHFUL
 from binlane.errors import SourceError
 from binlane.kernels import result_sets as kernel
 from binlane.lazy_dataclass import dataclass
@@ -25,7 +26,7 @@ _NULL: Final = 0xFB
 
 
 class UnfaithfulRowError(Exception):
-    """The first value of a row is not ``1``."""
+    """The first value of a row is ``UNFAITHFUL``."""
 
 
 def arrays_of(literals: Sequence[Literal]) -> tuple[Bytes, Ints, Ints]:
@@ -67,20 +68,19 @@ class RowStream:
                     self._fill()
                 elif code == kernel.NO_ROOM:
                     out = _larger(out, filled, 2 * (self._end - self._at) + len(around) + _BUFFER)
-                elif code == kernel.LONG:
-                    text = self._long_row()
-                    if rows:
+                elif code in (kernel.LONG, kernel.UNFAITHFUL):
+                    text = self._row()
+                    if rows and filled + 1 + len(text) > limit:
                         yield out.data[:filled], rows
-                    yield memoryview(head + text), 1
-                    filled, rows = len(head), 0
+                        filled, rows = len(head), 0
+                    out, filled = _with(out, filled, b"," * (rows > 0) + text)
+                    rows += 1
                 elif code in (kernel.FULL, kernel.END):
                     if rows:
                         yield out.data[:filled], rows
                     filled, rows = len(head), 0
                     if code == kernel.END:
                         return
-                elif code == kernel.UNFAITHFUL:
-                    raise UnfaithfulRowError
                 elif code == kernel.ERROR:
                     self._is_over = True
                     self.session.end_stream(self._packet())
@@ -114,15 +114,17 @@ class RowStream:
     def _length(self) -> int:
         return int.from_bytes(self._data[self._at : self._at + 3].tobytes(), "little")
 
-    def _long_row(self) -> bytes:
-        """The constructor of a row whose text has more than one packet."""
+    def _row(self) -> bytes:
+        """The constructor of the next row, which may have more than one packet."""
         pieces = [self._packet()]
         while len(pieces[-1]) == _LONGEST:
             pieces.append(self._packet())
         values = _values(b"".join(pieces))
-        if self.checked and next(values) != b"1":
+        kept = next(values) if self.checked else FAITHFUL
+        if kept in (None, UNFAITHFUL):
             raise UnfaithfulRowError
-        spelled = (b"NULL" if one is None else spell(one) for spell, one in zip(self.literals, values, strict=True))
+        spellers = [each if kept == FAITHFUL else each.with_number_types for each in self.literals]
+        spelled = (b"NULL" if each is None else spell(each) for spell, each in zip(spellers, values, strict=True))
         return b"(" + b",".join(spelled) + b")"
 
     def _close(self) -> None:
@@ -142,6 +144,14 @@ def _larger(buffer: Bytes, used: int, more: int) -> Bytes:
     found = np.empty(len(buffer) + more, np.uint8)
     found[:used] = buffer[:used]
     return found
+
+
+def _with(buffer: Bytes, used: int, text: bytes) -> tuple[Bytes, int]:
+    """A buffer with a text behind what is used of it, and how much of it is used then."""
+    end = used + len(text)
+    buffer = _larger(buffer, used, len(text)) if end > len(buffer) else buffer
+    buffer[used:end] = np.frombuffer(text, np.uint8)
+    return buffer, end
 
 
 def _values(row: bytes) -> Iterator[bytes | None]:

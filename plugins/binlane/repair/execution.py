@@ -23,7 +23,7 @@ from sqlalchemy import Connection, Engine
 from binlane.apply.session.retry_verdicts import NO_GEOMETRY
 from binlane.binlog.types.literals import Document, identifier, other_documents
 from binlane.bootstrap.sessions import Session
-from binlane.bootstrap.values import faithful, selected
+from binlane.bootstrap.values import FAITHFUL, UNFAITHFUL, faithfulness, selected
 from binlane.errors import ApplyError, DriftError, PlanError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
@@ -222,7 +222,7 @@ class Repairer:
         columns = _stored(table)
         names, literals = zip(*(selected(table.source, column) for column in columns), strict=True)
         # ``columns`` are the target's: a MariaDB source has no JSON values of MySQL's kind to check
-        asked = faithful(columns) if table.flavors[0] is Flavor.MYSQL else "1"
+        asked = faithfulness(columns) if table.flavors[0] is Flavor.MYSQL else FAITHFUL.decode()
         parts = (*table.key_expressions, *table.row_expressions, asked, *names)
         width, compared = len(table.key), len(table.columns)
         query = f"SELECT {', '.join(parts)} FROM {_name(table.source)} WHERE "
@@ -230,15 +230,16 @@ class Repairer:
         found = {}
         for values in itertools.chain.from_iterable(self.source.rows(query + where) for where in conditions):
             key, row = row_of(table, values[: width + compared])
-            is_faithful, *stored = values[width + compared :]
-            if is_faithful != b"1":
+            kept, *stored = values[width + compared :]
+            if kept == UNFAITHFUL:
                 named = next(row.key_text for row in batch if row.key == key)
                 raise ApplyError(
                     f"{table.source}, primary key {named}: a JSON document contains SQL values that its text "
                     "does not preserve, so no statement can store it unchanged; load the table from a backup of "
                     "the source"
                 )
-            spelled = (b"NULL" if each is None else spell(each) for spell, each in zip(literals, stored, strict=True))
+            spellers = [each if kept == FAITHFUL else each.with_number_types for each in literals]
+            spelled = (b"NULL" if each is None else spell(each) for spell, each in zip(spellers, stored, strict=True))
             found[key] = _Ours(row, tuple(spelled))
         return found
 

@@ -315,6 +315,38 @@ def test_json_of_sql_values_is_refused_by_name(either: Channel, capsys: pytest.C
     assert "shop.j: a JSON document contains SQL values" in capsys.readouterr().err
 
 
+NUMBERS = (
+    "JSON_OBJECT('price', CAST('19.90' AS DECIMAL(10,2)), 'at', '2024-02-29', 'n', NULL)",
+    "JSON_ARRAY(1.123456789012345678901234567890, CAST('0.00' AS DECIMAL(5,2)), -0e0, 'a\\\\b\\'c')",
+    "JSON_ARRAY(9088544342.689999e0, 1e300, 5e-324, 18446744073709551615, -9223372036854775808)",
+    "JSON_EXTRACT(JSON_ARRAY(CAST('-7.50' AS DECIMAL(3,2))), '$[0]')",
+    "'{}'",
+)
+"""Documents whose numbers a server parses from their text as other ones, between others."""
+
+
+def test_documents_are_copied_and_repaired_with_the_types_of_their_numbers(either: Channel) -> None:
+    if either.source.flavor is Flavor.MARIADB:
+        pytest.skip("MariaDB's JSON is text")
+    run_on(
+        either.source,
+        "CREATE DATABASE shop",
+        "CREATE TABLE shop.j (id INT PRIMARY KEY, doc JSON, other JSON)",
+        *(
+            f"INSERT INTO shop.j VALUES ({number}, {document}, '[1]'), ({number + 50}, '[1.5]', {document})"
+            for number, document in enumerate(NUMBERS)
+        ),
+    )
+    query = "SELECT id, CAST(doc AS CHAR), CAST(other AS CHAR), JSON_TYPE(JSON_EXTRACT(doc, '$[0]')) FROM shop.j"
+    assert bootstrap(either) == 0
+    assert either.target.query(query) == either.source.query(query)
+    run_on(either.target, "UPDATE shop.j SET doc = '0', other = '0' WHERE id IN (0, 1, 51)", log=False)
+    assert either.cli("verify", CHANNEL, "--full", "--repair", "--yes") == 0
+    assert either.target.query(query) == either.source.query(query)
+    assert either.cli("recopy", CHANNEL, "--table", "shop.j", "--yes") == 0
+    assert either.target.query(query) == either.source.query(query)
+
+
 def test_a_row_that_the_target_would_change_fails_by_name(
     mariadb: Channel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

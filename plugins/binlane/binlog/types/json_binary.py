@@ -56,7 +56,8 @@ class Unsigned(int):
     """An integer stored as unsigned, which its text does not show."""
 
 
-Json = JsonObject | list["Json"] | Opaque | str | int | float | bool | None
+Json = JsonObject | list["Json"] | Opaque | Decimal | str | int | float | bool | None
+"""A document. The log has a DECIMAL as an opaque value; what is read from a text has it as a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +141,8 @@ def json_text(document: Json) -> str:
         case float():
             text = spell_double(document)
             return text if set(text) - set("-0123456789") else f"{text}.0"
+        case Decimal():
+            return spell_decimal(document)
         case str():
             return _quoted(document)
         case Opaque():

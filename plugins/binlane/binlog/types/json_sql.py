@@ -7,9 +7,11 @@ them. Tried on MySQL 9.7; types by SQL value: ``sql/item_json_func.cc``, ``sql_s
 
 from __future__ import annotations
 
+import json
+from decimal import Decimal
 from typing import Final
 
-from binlane.binlog.types.decimals import spell_decimal
+from binlane.binlog.types.decimals import spell_decimal, spell_double
 from binlane.binlog.types.json_binary import Json, JsonObject, Opaque, Unsigned, json_text
 from binlane.binlog.types.type_codes import ColumnType
 
@@ -26,8 +28,39 @@ _TIMESTAMPS: Final = ("1970-01-01 00:00:01", "2038-01-19 03:14:07.999999")
 _ZERO_TIMESTAMP: Final = "0000-00-00 00:00:00.000000"
 _PARSED_UNSIGNED: Final = 1 << 32
 """The server parses integers of JSON text as signed below this number, as unsigned from it on."""
+_PARSED_DIGITS: Final = 15
+"""The digits up to which every server reads a number of JSON text as the double that is next to it; some read another
+one from 16 and 17 digits (bugs.mysql.com 116160)."""
+_PARSED_POWERS: Final = range(-22, 23)
+"""Powers of ten for which the same holds: a double has them exactly."""
+_INTEGERS: Final = range(-(1 << 63), 1 << 64)
+"""What the server parses as an integer."""
 _LONGEST_BINARY: Final = 65_535
 """Bytes up to which CAST .. AS BINARY gives a VARBINARY; a BINARY column holds at most 255."""
+
+
+def document_of(text: str) -> Json:
+    """The document that MySQL has printed so, whose values are all of types that JSON's text can express, or DECIMALs.
+
+    A number that is not spelled as the server spells a double or an integer is a DECIMAL. Raises ValueError for a text
+    that is no JSON.
+    """
+    document: Json = json.loads(
+        text, parse_int=_integer, parse_float=_number, object_pairs_hook=lambda members: JsonObject(tuple(members))
+    )
+    return document
+
+
+def _integer(token: str) -> Json:
+    number = int(token)
+    if number not in _INTEGERS:
+        return Decimal(token)
+    return Unsigned(number) if number >= _PARSED_UNSIGNED else number
+
+
+def _number(token: str) -> Json:
+    double = float(token)
+    return double if json_text(double) == token else Decimal(token)
 
 
 def expression(document: Json) -> str:
@@ -79,7 +112,24 @@ def _made(value: Json) -> str | None:
             return f"CAST({int(value)} AS UNSIGNED)" if value < _PARSED_UNSIGNED else None
         case int():
             return f"CAST({value} AS SIGNED)" if value >= _PARSED_UNSIGNED else None
+        case float():
+            return _double(value)
+        case Decimal():
+            _, digits, exponent = value.as_tuple()
+            scale = -int(exponent)
+            return f"CAST('{spell_decimal(value)}' AS DECIMAL({max(len(digits), scale)},{scale}))"
     return None
+
+
+def _double(value: float) -> str | None:
+    """The literal of a double that not every server reads from JSON text."""
+    text = spell_double(value)
+    mantissa, _, exponent = text.partition("e")
+    whole, _, fraction = mantissa.lstrip("-").partition(".")
+    power = int(exponent or 0) - len(fraction)
+    if len((whole + fraction).lstrip("0")) <= _PARSED_DIGITS and power in _PARSED_POWERS:
+        return None
+    return text if exponent else f"{text}e0"
 
 
 def _opaque(value: Opaque) -> str:

@@ -30,17 +30,22 @@ def typed_json(column: str) -> str:
     """The SQL expression for a column of that name, in MySQL 8.0.14 or newer."""
     name = identifier(column)
     text = f"CAST({name} AS CHAR CHARACTER SET utf8mb4)"
+    # parsing the text is cheaper than visiting each value, and most documents are what their text says
+    found = f"IF({name} = CAST({text} AS JSON), NULL, NULLIF({places_of_other_types(name)}, 0))"
+    return f"IF({name} IS NULL, NULL, CONCAT_WS('+', CONCAT(LENGTH({text}), ':', SHA2({text}, 256)), {found}))"
+
+
+def places_of_other_types(name: str) -> str:
+    """The SQL expression, in MySQL 8.0.14 or newer, of a number that stands for the places of a document's values that
+    JSON's text cannot express; 0: it has none. ``name``: the column's, quoted."""
     of_json = ", ".join(f"'{each}'" for each in _OF_JSON)
-    places = (
+    return (
         # JSON_TABLE makes NULL of JSON's null
-        f"SELECT BIT_XOR(IF(JSON_TYPE(v) NOT IN ({of_json}), "
+        f"(SELECT BIT_XOR(IF(JSON_TYPE(v) NOT IN ({of_json}), "
         f"CAST(CONV(SUBSTR(SHA2(n, 256), 1, {_DIGITS}), 16, 10) AS UNSIGNED), 0)) "
         f"FROM JSON_TABLE(JSON_EXTRACT({name}, '$', '$**.*', '$**[*]'), '$[*]' "
-        "COLUMNS (n FOR ORDINALITY, v JSON PATH '$')) each_value"
+        "COLUMNS (n FOR ORDINALITY, v JSON PATH '$')) each_value)"
     )
-    # parsing the text is cheaper than visiting each value, and most documents are what their text says
-    found = f"IF({name} = CAST({text} AS JSON), NULL, NULLIF(({places}), 0))"
-    return f"IF({name} IS NULL, NULL, CONCAT_WS('+', CONCAT(LENGTH({text}), ':', SHA2({text}, 256)), {found}))"
 
 
 def spelled_with_types(document: Json) -> str:

@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
+from binlane.binlog.types.json_sql import document_of, expression
 from binlane.binlog.types.literals import identifier, introducer, quoted
 from binlane.errors import SourceError
 from binlane.lazy_dataclass import dataclass
@@ -71,6 +72,8 @@ class Literal:
     """Whether the text is escaped, for a session without NO_BACKSLASH_ESCAPES. Without it, it is a number."""
     exponent: bool = False
     """Whether a text without an exponent gets one: without it the target would read a DECIMAL."""
+    document: bool = False
+    """Whether the text is a document of MySQL's."""
 
     def __call__(self, value: bytes) -> bytes:
         """The literal of a value that is not NULL. Raises SourceError for a text that is no number, where one is
@@ -83,6 +86,11 @@ class Literal:
             )
         text = _escaped(value) if self.escapes else value
         return self.before + text + (b"e0" if self.exponent and b"e" not in text else b"") + self.after
+
+    def with_number_types(self, value: bytes) -> bytes:
+        """The literal of a value; that of a document has its numbers by type, as ``document_of`` reads them from the
+        text, which the server would parse as other numbers."""
+        return expression(document_of(value.decode())).encode() if self.document else self(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +217,7 @@ _PLAIN: Final = Literal()
 _WITH_EXPONENT: Final = Literal(exponent=True)
 _TEXT: Final = Literal(b"'", b"'", escapes=True)
 _BINARY: Final = Literal(b"_binary'", b"'", escapes=True)
-_DOCUMENT: Final = Literal(b"CAST(_utf8mb4'", b"' AS JSON)", escapes=True)
+_DOCUMENT: Final = Literal(b"CAST(_utf8mb4'", b"' AS JSON)", escapes=True, document=True)
 
 
 INTEGER: Final = _number(_sign)
