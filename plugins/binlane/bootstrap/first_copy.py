@@ -232,7 +232,8 @@ class FirstCopy:
         accounts: Accounts,
     ) -> Outcome:
         self.progress.phase("definitions")
-        start = begin(self.log_source, str(snapshot.position))
+        # the copy has what the source has, logged or not
+        start = begin(self.log_source, str(snapshot.position), None)
         mark = Watermark(0, start.position, start.gtid_set, start.time, start.fingerprint)
         schema = self._schema(databases)
         check_tables(schema, self.source)

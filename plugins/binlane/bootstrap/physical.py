@@ -236,6 +236,14 @@ def _gone_on_mysql(recorded: CopyPlace, source: Session, target: Session) -> lis
     return wrong
 
 
+def copied_gtids(recorded: CopyPlace, target: Session) -> str:
+    """The transactions that the copy has, logged or not: what has put them in on MariaDB is copied with the data."""
+    if target.flavor is Flavor.MYSQL:
+        return recorded.gtid_set
+    [(replicated,)] = target.texts("SELECT @@gtid_slave_pos")
+    return replicated
+
+
 def _gone_on_mariadb(recorded: CopyPlace, target: Session) -> list[str]:
     """By the newest GTID of each domain, from replication (``gtid_slave_pos``) and in the target's own log."""
     copied = {domain: number for domain, _, number in _gtids(recorded.gtid_set)}

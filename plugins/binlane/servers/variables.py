@@ -32,6 +32,12 @@ def gtids_are_on(connection: Connection, schema: Schema) -> bool:
     return bool(connection.execute(text("SELECT @@gtid_mode")).scalar_one() == "ON")
 
 
+def executed_gtids(connection: Connection, flavor: Flavor) -> str:
+    """The transactions of other servers that this one has executed, as a replica or because a dump has put them in."""
+    variable = "gtid_executed" if flavor is Flavor.MYSQL else "gtid_slave_pos"
+    return "".join(str(connection.execute(text(f"SELECT @@GLOBAL.{variable}")).scalar_one()).split())
+
+
 def global_variables(connection: Connection, names: Collection[str]) -> Mapping[str, str]:
     """The global values of the variables ``names``; those that the server does not have are left out."""
     query = text("SHOW GLOBAL VARIABLES WHERE variable_name IN :names").bindparams(bindparam("names", expanding=True))

@@ -211,8 +211,8 @@ def unlogged(name: str, flavor: Flavor, lost: str) -> MissingLogError:
     return MissingLogError(
         f"{name}: the source has the transactions {lost}, no file of its log has them ({variable}), and the "
         "channel has not read them: they were purged before they were read, or a dump was loaded that set "
-        f"{variable}; load what the dump holds into the target, too, and name these transactions in "
-        "source.unlogged_gtids of the channel, or load a newer backup into the target"
+        f"{variable}; load what the dump holds into the target, too, if it is not there, and name these transactions "
+        "in source.unlogged_gtids of the channel, or load a newer backup into the target"
     )
 
 

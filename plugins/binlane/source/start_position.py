@@ -32,15 +32,21 @@ NOW: Final = "now"
 _POSITION: Final = re.compile(r"([^:]+\.\d{4,}):(\d{1,18})")
 
 
-def begin(source: EventSource, at: str) -> Start:
+def begin(source: EventSource, at: str, unlogged: str | None = "") -> Start:
     """The start of a channel's first window; ``at`` is "oldest", "now", ``file:offset`` or a GTID set.
 
-    Raises SourceError if there is no such place, MissingLogError if it has been purged.
+    ``unlogged``: GTIDs that the target has besides those of the log in front of the place; None: all that the source
+    has now, as at "now". Raises SourceError if there is no such place, MissingLogError if it has been purged, or if the
+    source has got transactions without its log that a target of that place may lack.
     """
     state = source.state()
     found = _found(source, state, at)
-    # the target has what the source had at this time, logged or not
-    return replace(found, gtid_set=joined(state.flavor, found.gtid_set, state.unlogged)) if state.unlogged else found
+    if not state.unlogged:
+        return found
+    if at != NOW and unlogged is not None:
+        # what was put in behind the place is in none of its heads, and no window would read it
+        check_unlogged(source.name, state, joined(state.flavor, found.gtid_set, unlogged))
+    return replace(found, gtid_set=joined(state.flavor, found.gtid_set, state.unlogged))
 
 
 def _found(source: EventSource, state: LogState, at: str) -> Start:
@@ -89,7 +95,7 @@ def _behind(source: EventSource, state: LogState, text: str) -> Start:
                     f"{start.gtid_set or 'no transaction'} before {start.position}, where the first other "
                     "transaction begins; begin at a file:offset instead"
                 )
-            return start
+            return replace(start, gtid_set=str(wanted))
     raise SourceError(
         f"{source.name}: no file of the log ({state.files[0]} is the oldest) begins inside the GTID set "
         f"{wanted}: the transactions after it were purged; load a newer backup into the target"

@@ -87,6 +87,12 @@ def test_transactions_that_a_dump_has_put_in_without_the_log_stop_a_window(tmp_p
             window(live(server), start, tmp_path / "refused")
         believed = window(live(server, unlogged_gtids=loaded), start, tmp_path / "out")
         assert believed.transactions >= 8
+        # no file's head tells when it was put in: a target of the place may lack it, or says that it has it
+        for at in ("oldest", f"{start.position.file}:4", str(start.position)):
+            with pytest.raises(MissingLogError, match=rf"has the transactions {loaded}.*source\.unlogged_gtids"):
+                begin(live(server), at)
+            assert begin(live(server, unlogged_gtids=loaded), at).position.file == start.position.file
+            assert loaded in begin(live(server), at, loaded).gtid_set
         # a channel that begins now begins with what the source has
         later = begin(live(server), "now")
         assert loaded in later.gtid_set
@@ -324,6 +330,12 @@ def test_transactions_that_a_dump_has_put_in_by_gtid_slave_pos_stop_a_window(pos
         run(server, "SET SESSION sql_log_bin = 0", "CREATE DATABASE loaded", "CREATE TABLE loaded.t (id INT)")
         run(server, f"SET GLOBAL gtid_slave_pos = '{put_in}'")
         begun = begin(live(server), "now")
+        # the log does not tell when it was put in
+        for at in ("oldest", str(start.position), str(begun.position)):
+            with pytest.raises(MissingLogError, match=rf"has the transactions {put_in}.*source\.unlogged_gtids"):
+                begin(live(server), at)
+            assert begin(live(server), at, put_in).gtid_set == begin(live(server), at, None).gtid_set
+            assert begin(live(server, unlogged_gtids=put_in), at).position.file == start.position.file
         for later in (0, 3):
             fill(server, later)
             with pytest.raises(

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from binlane.activity import doing
 from binlane.apply.refusals import target_errors
@@ -39,6 +39,7 @@ from binlane.orchestration.terminal import Bars, Terminal, View
 from binlane.orchestration.window_refusal import recorded_refusal
 from binlane.plan.window_plan import WindowPlan
 from binlane.servers.engines import engine_of
+from binlane.servers.variables import executed_gtids, server_version
 from binlane.source.older_sessions import highest_older_session
 from binlane.source.start_position import begin
 from binlane.state.channels import Watermark, create_channel, has_channel
@@ -49,6 +50,9 @@ from binlane.work.files import WorkFolder
 from binlane.work.plan_inputs import read_inputs
 from binlane.work.plan_job.early_scans import EarlyScans
 from binlane.work.plan_job.job_progress import plan_progress
+
+if TYPE_CHECKING:
+    from binlane.source.protocol import EventSource
 
 _POLL_SECONDS: Final = 0.5
 
@@ -93,7 +97,7 @@ def init(name: str, folder: Path, start: str) -> str:
 
         endpoints = replace(endpoints, source=answering(endpoints.source))
     source = source_of(channel, endpoints)
-    found = begin(source, start)
+    found = begin(source, start, _loaded_gtids(endpoints, source) if start != NOW else None)
     with target_errors(str(endpoints.target)):
         create(engine, channel.work.uri)
         mark = Watermark(found.seqno, found.position, found.gtid_set, found.time, found.fingerprint)
@@ -105,6 +109,13 @@ def init(name: str, folder: Path, start: str) -> str:
             record_target(channel.work.uri, state)
     mark = state.watermark
     return f"channel {name}: watermark at seqno {mark.seqno:,}, {mark.source} of {state.source_identity}"
+
+
+def _loaded_gtids(endpoints: Endpoints, source: EventSource) -> str:
+    """The source's transactions that a target of its family says to have, by the backup that was loaded into it."""
+    with target_errors(str(endpoints.target)), engine_of(endpoints.target).connect() as connection:
+        flavor, _ = server_version(connection)
+        return executed_gtids(connection, flavor) if flavor is source.state().flavor else ""
 
 
 def plan(call: Call, console: Terminal) -> View:

@@ -261,3 +261,23 @@ def test_what_a_compound_statement_writes_behind_a_temporary_table_is_not_left_o
     beginning.write_channel("allow_unsafe = true\n")
     assert beginning.run() is not None
     beginning.assert_equal()
+
+
+@pytest.mark.parametrize("beginning", [Flavor.MARIADB], indirect=True)
+def test_what_a_dump_has_put_in_without_the_log_is_on_the_target_if_that_says_so(
+    beginning: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A backup of a place of the log may have been made before the dump was loaded."""
+    servers = (beginning.source, beginning.target)
+    try:
+        run_on(beginning.source, "SET GLOBAL gtid_slave_pos = '5-77-1000'", log=False)
+        assert beginning.cli("init", CHANNEL, "--start", "oldest") == 1
+        said = " ".join(capsys.readouterr().err.split())
+        assert "has the transactions 5-77-1000, " in said
+        assert "source.unlogged_gtids" in said
+        run_on(beginning.target, "SET GLOBAL gtid_slave_pos = '5-77-1000'", log=False)
+        beginning.init("oldest")
+    finally:
+        for server in servers:
+            run_on(server, "SET GLOBAL gtid_slave_pos = ''", log=False)
+    assert "5-77-1000" in beginning.status.channel.watermark.gtid_set

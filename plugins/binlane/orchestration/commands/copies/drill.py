@@ -271,7 +271,7 @@ class _Run:
                 "--source-data=2 (MariaDB: --master-data=2)"
             )
         source = source_of(*self._reading())
-        start = begin(source, at)
+        start = begin(source, at, None)
         # before the first transaction of its file a place has no time but the file's own
         return start.time or float(HEADER.unpack_from(first_bytes(source, start.position.file))[0])
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from binlane.apply.refusals import target_errors
 from binlane.apply.target_state import require_own_target
-from binlane.bootstrap.physical import read_backup, read_clone, require_restored
+from binlane.bootstrap.physical import copied_gtids, read_backup, read_clone, require_restored
 from binlane.bootstrap.sessions import answering, read_session, write_session
 from binlane.connections import Resolver
 from binlane.errors import ConfigError, PrecheckError
@@ -67,7 +67,7 @@ def begin_at_copy(name: str, folder: Path, backup: Path | None, *, resolve: Reso
             return database.lower() not in SYSTEM_DATABASES and selection.database(database)[0] is not Extent.NONE
 
         recorded = read_clone(theirs) if backup is None else read_backup(backup)
-        start = begin(source, str(recorded.position))
+        start = begin(source, str(recorded.position), copied_gtids(recorded, theirs))
         require_restored(recorded, start, ours, theirs, includes)
         require_ready_to_begin(channel, endpoints, source)
         create(engine, channel.work.uri)

@@ -351,7 +351,7 @@ def _load(running: _Running, found: Restore, session: Session) -> None:
         is_loaded = has_channel(connection, running.name)
     if not is_loaded:
         source = source_of(running.channel, running.endpoints)
-        start = begin(source, definition.begin)
+        start = begin(source, definition.begin, None)
         for database in running.names(found):
             drop_database(session, database)
         if definition.base:

@@ -495,7 +495,7 @@ def _require_room(channel: ChannelConfig, scanned: LogScan) -> None:
 
 def _start(source: EventSource, request: RestoreRequest, recorded: DumpPlace | None) -> Start:
     if recorded is None:
-        return begin(source, request.at or OLDEST)
+        return begin(source, request.at or OLDEST, None)
     if recorded.doubt and request.at is None:
         raise ConfigError(
             f"--from {request.base}: expected the place in the log that belongs to the dump {recorded.doubt}: the file "
@@ -507,7 +507,8 @@ def _start(source: EventSource, request: RestoreRequest, recorded: DumpPlace | N
             f"--from {request.base}: expected the place in the log that belongs to the dump, found none; dump with "
             "--source-data=2 (MariaDB: --master-data=2), or give the place with --at FILE:OFFSET"
         )
-    found = begin(source, place)
+    # what the source has got without its log, a dump with GTIDs has by them; of others nobody can tell
+    found = begin(source, place, recorded.gtid_set or None)
     # servers write tagged GTIDs in another spelling than this set's
     theirs = str(parse_gtid_set(source.state().flavor, recorded.gtid_set))
     if request.at is None and theirs and found.gtid_set and theirs != found.gtid_set:
