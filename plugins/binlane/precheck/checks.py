@@ -44,6 +44,7 @@ from binlane.precheck.tables import (
     visibility,
 )
 from binlane.precheck.tables import storage_engines as engines
+from binlane.precheck.tables.default_collations import check_default_collations
 from binlane.precheck.target import definers, encryption, grants, open_transactions, portability, server, sql_writer
 from binlane.schema.compare import Severity
 from binlane.shards.selection import Selection
@@ -124,7 +125,7 @@ CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {
     "table-settings": engines.check_table_settings,
     "logged-types": portability.check_logged_types,
     "sequences": differences.check_sequences,
-    "default-collations": differences.check_default_collations,
+    "default-collations": check_default_collations,
     "system-versioning": differences.check_versioning,
     "transaction-histories": differences.check_transaction_histories,
     "lost-tables": lost_tables.check_lost_tables,

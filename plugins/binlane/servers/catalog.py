@@ -131,6 +131,15 @@ def read_default_collations(connection: Connection, databases: Collection[str]) 
     return {str(name): collation_name(str(collation)) or "" for name, collation in rows}
 
 
+def read_table_collation(connection: Connection, key: TableKey) -> str | None:
+    """The default collation of a table; None if there is no table of that name."""
+    query = text(
+        "SELECT table_collation FROM information_schema.tables WHERE table_schema = :database AND table_name = :name"
+    )
+    found = connection.execute(query, {"database": key.database, "name": key.table}).scalar()
+    return None if found is None else collation_name(str(found))
+
+
 _NO_DATABASE: Final = "#mysql50#"
 """Before the name of a folder that is not spelled as a database's folder is."""
 _LOCK_WAIT_TIMEOUT: Final = 1205

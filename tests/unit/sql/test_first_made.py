@@ -65,7 +65,9 @@ def test_what_a_table_needs_is_asked_where_it_is_made(is_dropped: bool) -> None:
     target = target_of(Flavor.MARIADB, default_collations=lambda _: latin, knows=lambda *_: True)
     tables = schema(Table(KEY, "InnoDB", (), ()), flavor=Flavor.MARIADB)
     made = situation(target, replace(PLAN, requirements=asked), tables, texts=texts_of(statements))
-    vars(made).update(source=SimpleNamespace(default_collations=lambda _: utf8))
+    vars(made).update(
+        source=SimpleNamespace(default_collations=lambda _: utf8, ask=lambda *_: None, definitions_behind=tuple)
+    )
 
     found = findings(made, "features", "default-collations")
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -521,18 +521,34 @@ class Situation(TargetSituation):
             return self.source_as_named
         return renamed_schema(self.tables, self.renaming.source)
 
-    def default_collations(self, databases: Collection[str]) -> Iterator[tuple[str, str, str, str]]:
-        """Of each database whose default collation on the target is not the source's: its name, the source's
-        collation, the one that the channel gives for it, and the target's. None for an archive."""
+    def default_collations(self, databases: Collection[str]) -> Iterator[DefaultCollation]:
+        """The present defaults of those of the databases that both servers have. None for an archive."""
         if self.source is None or not databases:
             return
         ours = self.target.default_collations(databases)
         logged = self.source.default_collations(sources_of(self.renaming, databases))
-        given = self.settings.rules.collations.given
         for source, theirs in sorted(logged.items()):
-            name, expected = name_of(self.renaming, source), given.get(theirs, theirs)
-            if name is not None and name in databases and ours.get(name, expected) != expected:
-                yield name, theirs, expected, ours[name]
+            name = name_of(self.renaming, source)
+            if name is not None and name in databases and name in ours:
+                yield DefaultCollation(name, source, theirs, self.given_collation(theirs), ours[name])
+
+    def given_collation(self, name: str) -> str:
+        """The collation that the channel gives for one of the source's."""
+        return self.settings.rules.collations.given.get(name, name)
+
+
+class DefaultCollation(NamedTuple):
+    """A database's default collation on both servers."""
+
+    name: str
+    source: str
+    """Its name there."""
+    theirs: str
+    """The source's collation, as it is now."""
+    expected: str
+    """What the channel gives for it."""
+    ours: str
+    """The target's."""
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from binlane.schema.model import Generated, Schema, Table
 from binlane.schema.shell_names import shell_name
 from binlane.shards.selection import pattern_of
 from binlane.sql.logged_statement import LoggedText
-from binlane.sql.requirements import DATABASE_DEFAULT, DATABASE_SET, HISTORY_BY_TRANSACTION, UNLOGGED_LENGTH
+from binlane.sql.requirements import HISTORY_BY_TRANSACTION, UNLOGGED_LENGTH
 from binlane.state.records.databases import forgetting
 
 _LEAVING: Final = frozenset({"RESTRICT"})
@@ -272,36 +272,6 @@ def check_letter_case(situation: Situation) -> Iterator[Finding]:
     """Names with capital letters, where ``lower_case_table_names`` differs between source and target."""
     for name, expected, found, todo in situation.letter_case_conflicts:
         yield Finding(Severity.FATAL, f"{name}: letters' case", f"{expected} as on the source", found, todo)
-
-
-def check_default_collations(situation: Situation) -> Iterator[Finding]:
-    """Databases whose default collation differs on the target, where a statement depends on it.
-
-    CREATE TABLE without a character set takes its database's default, on either server its own: no log says it.
-    A database that the window makes, alters or drops is passed over: what it was meanwhile, neither server knows. Of a
-    default that the target does not know (another family's) the log is told only. An archive tells of none.
-    """
-    plan, target = situation.plan, situation.tables
-    asked = {
-        requirement.subject: seqno
-        for requirement, first in plan.requirements.items()
-        if requirement.feature == DATABASE_DEFAULT and (seqno := situation.made_at(requirement, first)) is not None
-    }
-    for requirement in plan.requirements:
-        if requirement.feature == DATABASE_SET:
-            asked.pop(requirement.subject, None)
-    # of a window that is begun some of it may have run
-    if situation.begun:
-        return
-    for name, theirs, expected, ours in situation.default_collations(asked):
-        charset = expected.split("_")[0]
-        todo = (
-            f"the statement of seqno {asked[name]} makes what has the default: ALTER DATABASE `{name}` "
-            f"CHARACTER SET {charset} COLLATE {expected} on the target, which alters none of its tables"
-        )
-        severity = Severity.FATAL if expected in target.collations else Severity.INFO
-        given = "as on the source" if expected == theirs else f"which [collations] gives for {theirs}"
-        yield Finding(severity, f"{name}: default collation", f"{expected}, {given}", ours, todo)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from binlane.errors import PrecheckError
+from binlane.model import LogPosition
+from binlane.orchestration.request import WindowRequest
 from lab.servers import PrivateServer
 from tests.integration.window.conftest import Channel, fresh_channel, run_on
 
@@ -40,6 +42,15 @@ def test_a_table_that_would_get_another_character_set_is_named(
     assert channel.run() is not None
     assert source.query(TABLES) == target.query(TABLES)
     assert ("t", "latin1_swedish_ci") in target.query(TABLES)
+    channel.assert_equal()
+    # what the source alters behind the window is none of the window's
+    run_on(source, "CREATE TABLE tenant_1.then (s VARCHAR(9))", "INSERT INTO tenant_1.then VALUES ('ä')")
+    file, size, *_ = source.query("SHOW BINARY LOGS")[-1]
+    run_on(source, "ALTER DATABASE tenant_1 CHARACTER SET utf8mb4", "CREATE TABLE tenant_1.now (s VARCHAR(9))")
+    assert channel.run(WindowRequest(until_position=LogPosition(file, size))) is not None
+    assert ("then", "latin1_swedish_ci") in target.query(TABLES)
+    assert channel.run() is not None
+    assert source.query(TABLES) == target.query(TABLES)
     channel.assert_equal()
 
 
