@@ -409,7 +409,8 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "RAND() in turn, window functions, GROUP_CONCAT(), columns beside GROUP BY, one of several equal values, an "
         "UPDATE by a join; triggers and functions whose rows meet on a key, leave no sums, catch errors, or read what "
         "rows before them have changed",
-        "applied where a key of their tables settles the order, else refused unless `allow_unsafe` is set",
+        "applied where a key of their tables settles the order, else refused unless `allow_unsafe` is set; by the way "
+        "in which both servers read a table only where the source can be asked",
         "PrecheckError",
         _ROW_ORDER,
         "tests/integration/window/rows/test_row_order.py::test_what_a_key_or_the_text_settles_is_applied_as_it_is",

@@ -119,6 +119,12 @@ def read_partitioned(connection: Connection, databases: Collection[str]) -> froz
     return frozenset(_key(row) for row in catalog.rows(queries.PARTITIONED))
 
 
+def is_partitioned(connection: Connection, key: TableKey) -> bool:
+    """Whether there is a partitioned table of this name."""
+    flavor, _ = server_version(connection)
+    return bool(_Catalog(connection, flavor, frozenset(), key).rows(queries.PARTITIONED))
+
+
 def read_databases(connection: Connection) -> frozenset[str]:
     """The names of all databases but the system's and binlane's own."""
     return _databases(connection, None)

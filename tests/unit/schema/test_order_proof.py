@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from binlane.model import Flavor, Item, ItemKind, LogPosition, TableKey
+from binlane.schema.common_values import UNKNOWN_CHARSET
 from binlane.schema.model import Column, Key, KeyColumn, Table
-from binlane.schema.order_proof import UNKNOWN_CHARSET, is_settled
+from binlane.schema.order_proof import is_settled
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.lexer import Token
 from binlane.sql.parse.row_order import fed, feeding, order_felt
@@ -59,8 +60,59 @@ TABLES = {
 }
 _SUM = "SUM() of floating-point numbers"
 _DISTINCT = "DISTINCT of equal values that may differ"
+_MIN = "MIN() of equal values that may differ"
 _UNION = "UNION of equal values that may differ"
 _JOINED = "an UPDATE by a join that may find several rows for one"
+OUTER = (
+    "n LEFT JOIN q ON q.id = n.u",
+    "n LEFT OUTER JOIN q ON (q.id = n.u)",
+    "q RIGHT JOIN n ON q.id = n.u",
+    "(n LEFT JOIN q ON q.id = n.u)",
+    "n LEFT JOIN (q) ON q.id = n.u",
+    "n NATURAL LEFT JOIN q",
+)
+"""Rows of ``n`` without a partner, all equal to a sort by the other table."""
+SEVERAL_ROWS = (
+    "UPDATE p JOIN (SELECT v, w FROM k) x ON x.v = p.id SET p.w = x.w",
+    "UPDATE p, (SELECT v, w FROM k) x SET p.w = x.w WHERE x.v = p.id",
+    "UPDATE p JOIN (SELECT v, w FROM k) AS x ON x.v = p.id SET w = x.w",
+    "UPDATE p JOIN (SELECT id, w FROM q UNION ALL SELECT id, v FROM q) x ON x.id = p.id SET p.w = x.w",
+    "UPDATE p JOIN (SELECT DAY(c + 1) y, MAX(w) w FROM k GROUP BY DAY(c + 2)) x ON x.y = p.id SET p.w = x.w",
+    "UPDATE p JOIN (SELECT v, w FROM k UNION SELECT v, w FROM q) x ON x.v = p.id SET p.w = x.w",
+    "UPDATE p JOIN (SELECT v, w FROM k GROUP BY v, w) x ON x.v = p.id SET p.w = x.w",
+    "UPDATE p JOIN (SELECT DISTINCT v, w FROM k) x ON x.v = p.id SET p.w = x.w",
+    "UPDATE p JOIN (SELECT v, MAX(w) AS w FROM k GROUP BY u) x ON x.v = p.id SET p.w = x.w",
+    "UPDATE p JOIN (SELECT v DIV 2 AS y, MAX(w) AS w FROM k GROUP BY v DIV 3) x ON x.y = p.id SET p.w = x.w",
+    "UPDATE p JOIN (SELECT v, MAX(w) AS w FROM k GROUP BY v WITH ROLLUP) x ON x.v <=> p.v SET p.w = x.w",
+    "UPDATE p JOIN (SELECT q.id, k.w FROM q JOIN k ON k.v = q.id) x ON x.id = p.id SET p.w = x.w",
+    "UPDATE p JOIN (SELECT q.id, k.w FROM q LEFT JOIN k ON k.v = q.id) x ON x.id = p.id SET p.w = x.w",
+    "UPDATE p JOIN LATERAL (SELECT k.w FROM k WHERE k.v = p.id) x SET p.w = x.w",
+    "WITH x AS (SELECT v, w FROM k) UPDATE p JOIN x ON x.v = p.id SET p.w = x.w",
+    "WITH q AS (SELECT v AS id, w FROM k) UPDATE p JOIN q ON q.id = p.id SET p.w = q.w",
+    "UPDATE p JOIN unknown x ON x.id = p.id SET p.w = x.w",
+    "UPDATE p JOIN unknown x ON x.id = p.id SET p.w = other",
+    "UPDATE p JOIN k ON k.v = p.id SET p.w = (SELECT k.w)",
+)
+"""Each row of ``p`` gets a value of one of several others."""
+ONE_ROW = (
+    "UPDATE p JOIN (SELECT v, SUM(w) AS s, MAX(u) AS m FROM k GROUP BY v) x ON x.v = p.id SET p.w = x.s, p.u = x.m",
+    "UPDATE p JOIN (SELECT k.v AS y, COUNT(*) FROM k GROUP BY y) x ON x.y = p.id SET p.w = x.y",
+    "UPDATE p JOIN (SELECT v, u, MAX(w) AS m FROM k GROUP BY 1, 2) x ON x.v = p.id AND x.u = p.v SET p.w = x.m",
+    "UPDATE p JOIN (SELECT DAYOFYEAR(c) AS y, COUNT(*) n FROM k GROUP BY DAYOFYEAR(c)) x ON x.y = p.id SET p.w = n",
+    "UPDATE p JOIN (SELECT DISTINCT v FROM k) x ON x.v = p.id SET p.w = x.v",
+    "UPDATE p JOIN (SELECT MAX(v) AS m FROM k) x SET p.w = x.m",
+    "UPDATE p JOIN (SELECT id, w FROM q WHERE v = 3) x ON x.id = p.v SET p.w = x.w",
+    "UPDATE p JOIN (SELECT * FROM q) x ON x.id = p.v SET p.w = IF(x.w > 3, x.w, NULL)",
+    "UPDATE p JOIN (SELECT q.*, n.w AS y FROM q JOIN n ON n.u = q.v) x ON x.id = p.v SET p.w = x.y",
+    "UPDATE p JOIN (SELECT q.id, n.w AS y FROM q LEFT JOIN n ON n.u = q.v) x ON x.id = p.v SET p.w = x.y",
+    "UPDATE p JOIN (SELECT u, w FROM n WHERE u = 3) x SET p.w = x.w",
+    "UPDATE p LEFT JOIN q ON q.id = p.v SET p.w = q.w",
+    "UPDATE p LEFT JOIN q ON q.id = p.v AND q.w > p.w SET p.w = q.w",
+    "WITH x AS (SELECT v, SUM(w) AS s FROM k GROUP BY v) UPDATE p JOIN x ON x.v = p.id SET p.w = x.s",
+    "UPDATE p JOIN unknown x ON x.id = p.id SET p.w = 3",
+    "UPDATE p JOIN q ON q.id = p.v SET p.w = CASE WHEN q.w > 3 THEN q.w ELSE NULL END",
+    "UPDATE p JOIN q ON q.id = p.v SET p.w = (SELECT MAX(k.w) FROM k WHERE k.v = q.id)",
+)
 OPEN = [
     ("DELETE FROM k ORDER BY v LIMIT 3", "LIMIT"),
     ("DELETE FROM two WHERE CASE WHEN w > 1 AND v = 3 AND w > 2 THEN 1 ELSE 1 END ORDER BY w LIMIT 3", "LIMIT"),
@@ -193,10 +245,34 @@ OPEN = [
     ("INSERT INTO t SELECT a.p.v, o.p.w FROM a.p JOIN o.p ON a.p.id = o.p.v ORDER BY a.p.id LIMIT 3", "LIMIT"),
     ("INSERT INTO t SELECT a.p.v, o.p.w FROM a.p JOIN o.p ON a.p.id = o.p.v ORDER BY p.id LIMIT 3", "LIMIT"),
     ("INSERT INTO t SELECT (SELECT p.w FROM p WHERE o.p.id = p.v ORDER BY o.p.id LIMIT 1) FROM o.p", "LIMIT"),
+    *((f"INSERT INTO t SELECT n.w FROM {join} ORDER BY q.id LIMIT 5", "LIMIT") for join in OUTER),
+    ("INSERT INTO t SELECT n.w FROM n JOIN p ON p.id = n.u LEFT JOIN q ON q.id = p.v ORDER BY q.id LIMIT 5", "LIMIT"),
+    ("INSERT INTO t SELECT n.w FROM q LEFT JOIN n ON n.v = q.id AND q.w = 1 ORDER BY n.v LIMIT 5", "LIMIT"),
+    ("INSERT INTO t SELECT q.w FROM n LEFT JOIN q ON q.id = n.v AND n.w = 1 ORDER BY n.v, q.d LIMIT 5", "LIMIT"),
+    ("INSERT INTO t SELECT n.w FROM n LEFT JOIN q USING (id) LEFT JOIN p USING (id) ORDER BY p.id LIMIT 5", "LIMIT"),
+    ("INSERT INTO t SELECT i.w FROM p LEFT JOIN q USING (id) JOIN i USING (id) ORDER BY q.id LIMIT 5", "LIMIT"),
+    ("INSERT INTO t SELECT x.w FROM p, LATERAL (SELECT w FROM q WHERE q.id = p.v) x ORDER BY x.w + 0 LIMIT 1", "LIMIT"),
+    ("INSERT INTO t SELECT GROUP_CONCAT(n.w ORDER BY q.id) FROM n LEFT JOIN q ON q.id = n.u", "GROUP_CONCAT()"),
+    (
+        "INSERT INTO t SELECT n.w, ROW_NUMBER() OVER (ORDER BY q.id) FROM n LEFT JOIN q ON q.id = n.u",
+        "ROW_NUMBER() OVER",
+    ),
+    ("INSERT INTO t SELECT w, v, ROW_NUMBER() OVER (ORDER BY w) FROM p", "ROW_NUMBER() OVER"),
+    ("INSERT INTO t SELECT w, ROW_NUMBER() OVER (PARTITION BY v) FROM p", "ROW_NUMBER() OVER"),
+    ("INSERT INTO t SELECT ROW_NUMBER() OVER (ORDER BY w + 1) FROM p", "ROW_NUMBER() OVER"),
+    ("INSERT INTO t SELECT GROUP_CONCAT(v ORDER BY w) FROM p", "GROUP_CONCAT()"),
+    ("INSERT INTO t SELECT w, GROUP_CONCAT(v) FROM p GROUP BY w", "GROUP_CONCAT()"),
+    ("INSERT INTO t SELECT w, v FROM p GROUP BY w", "a column beside GROUP BY"),
+    ("UPDATE p SET v = (@a := @a + 1) WHERE id IN (SELECT v FROM k)", "@a, which rows set in turn"),
+    ("UPDATE p SET v = (@a := @a + 1) WHERE EXISTS (SELECT 1 FROM k WHERE k.v = p.id)", "@a, which rows set in turn"),
+    *((sql, _JOINED) for sql in SEVERAL_ROWS),
+    ("INSERT INTO t SELECT c FROM (SELECT c FROM k) x ORDER BY c LIMIT 1", "LIMIT"),
+    ("INSERT INTO t WITH x (y) AS (SELECT c FROM k) SELECT MAX(y) FROM x", "MAX() of equal values that may differ"),
+    ("INSERT INTO t SELECT MIN(y) FROM (SELECT v AS y FROM k UNION ALL SELECT c FROM k) x", _MIN),
 ]
 SETTLED = [
     "INSERT INTO t SELECT GROUP_CONCAT(w) FROM i",
-    "INSERT INTO t SELECT GROUP_CONCAT(w ORDER BY v), ROW_NUMBER() OVER () FROM i",
+    "INSERT INTO t SELECT GROUP_CONCAT(w ORDER BY v, id), ROW_NUMBER() OVER () FROM i",
     "INSERT INTO t SELECT GROUP_CONCAT(v), MAX(x.w) FROM i AS x",
     "INSERT INTO t SELECT *, ROW_NUMBER() OVER () FROM i",
     "INSERT INTO t SELECT GROUP_CONCAT(u) FROM covered",
@@ -291,6 +367,12 @@ SETTLED = [
     "INSERT INTO t SELECT a.p.v, o.p.w FROM a.p JOIN o.p ON a.p.v = o.p.id ORDER BY a.p.id LIMIT 3",
     "INSERT INTO t SELECT a.p.v, o.p.w FROM a.p JOIN o.p USING (id) ORDER BY a.p.id LIMIT 3",
     "CREATE TABLE t LIKE k",
+    *ONE_ROW,
+    "INSERT INTO t SELECT n.w, q.w FROM n LEFT JOIN q ON q.id = n.v ORDER BY n.u LIMIT 5",
+    "INSERT INTO t SELECT n.w, q.w FROM q RIGHT JOIN n ON q.id = n.v AND q.v > 3 ORDER BY n.u LIMIT 5",
+    "INSERT INTO t SELECT n.w, q.w FROM n LEFT JOIN q ON q.id = n.v WHERE n.v = 3 ORDER BY n.u LIMIT 5",
+    "INSERT INTO t SELECT n.w, q.w FROM n LEFT JOIN q USING (id) ORDER BY n.u LIMIT 5",
+    "INSERT INTO t SELECT w, ROW_NUMBER() OVER () FROM p WHERE v > (SELECT MAX(w) FROM k)",
 ]
 VIEWS = {
     TableKey("a", name): text

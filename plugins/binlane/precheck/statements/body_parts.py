@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from binlane.model import ItemKind, TableKey
+from binlane.model import ItemKind, SessionContext, TableKey
 from binlane.precheck.situation.situation import Situation
 from binlane.precheck.statements.window_statements import (
     may_reach_programs,
@@ -22,6 +22,9 @@ from binlane.work.logged_statements import LaneStatement
 
 _INVOKER: Final = "INVOKER"
 _BEFORE: Final = "BEFORE"
+_FULL_GROUP_BY: Final = "ONLY_FULL_GROUP_BY"
+_FULL_GROUP_BY_BIT: Final = 1 << 5
+"""Its bit in ``sql_mode``, on both families."""
 _EVENTS: Final = {"INSERT": ("INSERT", "REPLACE", "LOAD"), "UPDATE": ("UPDATE",), "DELETE": ("DELETE", "REPLACE")}
 """Words of statements that fire a table's triggers, by the triggers' events."""
 
@@ -36,6 +39,8 @@ class BodyPart(NamedTuple):
     """It matters only for statements that change one of these tables."""
     numbers: bool = False
     """It matters only for statements that take a number of an AUTO_INCREMENT."""
+    by_own_mode: bool = False
+    """It matters only for statements without ONLY_FULL_GROUP_BY in their ``sql_mode``."""
 
 
 class Body(NamedTuple):
@@ -54,6 +59,8 @@ class Body(NamedTuple):
     """Of a trigger, or of what is called, without its database."""
     is_before: bool = False
     """It is a trigger that runs before the row is there."""
+    full_group_by: bool | None = None
+    """Whether its ``sql_mode`` has ONLY_FULL_GROUP_BY; None for a view, which has that of the statement."""
 
 
 Find: TypeAlias = Callable[[Body], Iterator[BodyPart]]
@@ -111,6 +118,7 @@ def bodies(situation: Situation) -> Iterator[Body]:
             tokens = tokens_of(each.text, flavor, each.sql_mode)
             difference, by_definer = as_difference(each), _runs_as_definer(each)
             is_before = _BEFORE in each.time.upper()
+            is_full = None if each.kind == "view" else _FULL_GROUP_BY in each.sql_mode.upper().split(",")
             yield Body(
                 difference,
                 each.key.database,
@@ -120,6 +128,7 @@ def bodies(situation: Situation) -> Iterator[Body]:
                 tokens is None,
                 each.name,
                 is_before,
+                is_full,
             )
     for text in situation.every_text:
         for key, database in programs_made_by(text):
@@ -128,7 +137,21 @@ def bodies(situation: Situation) -> Iterator[Body]:
             difference = Difference(key, text.where, "", "", is_trigger=is_trigger)
             by_definer = _INVOKER not in text.words
             name = _made_name(text) if is_trigger else ""
-            yield Body(difference, database, text.tokens, by_definer, event, name=name, is_before=_BEFORE in text.words)
+            yield Body(
+                difference,
+                database,
+                text.tokens,
+                by_definer,
+                event,
+                name=name,
+                is_before=_BEFORE in text.words,
+                full_group_by=None if key in text.facts.views else has_full_group_by(text.context),
+            )
+
+
+def has_full_group_by(context: SessionContext) -> bool:
+    """Whether a session's ``sql_mode`` takes no columns beside a GROUP BY."""
+    return bool((context.sql_mode or 0) & _FULL_GROUP_BY_BIT)
 
 
 def _made_name(text: LoggedText) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 
 from binlane.model import TableKey
 from binlane.precheck.statements.body_parts import Body, BodyPart
+from binlane.schema.derived_tables import DERIVED
 from binlane.schema.model import Column, Key, Table
 from binlane.sql.parse.lexer import Token
 from binlane.sql.parse.query_blocks import columns_in, plain_column
@@ -28,17 +29,23 @@ def effects_in_turn(
     body: Body, table_of: Callable[[TableKey], Table | None], beside: Iterable[TableKey]
 ) -> Iterator[BodyPart]:
     """What of a body shows the order of rows. ``beside``: tables that other triggers of the same table change."""
+
+    def written(key: TableKey) -> Table | None:
+        table = table_of(key)
+        # a view may show other columns than those of the keys that rows meet on
+        return None if table is None or table.engine == DERIVED else table
+
     fired = table_of(body.difference.key) if body.event else None
     for each in assignments(body.tokens, body.database, is_trigger=bool(body.event)):
         if fired is not None and finds_one_each(fired, each.found_by):
             continue
-        changed = None if each.table is None else table_of(each.table)
+        changed = None if each.table is None else written(each.table)
         if not each.is_sum:
             yield _part(f"an UPDATE of {each.table or 'a query'} in which the last row remains")
         elif _type_of(changed, each.column) in _FLOATS:
             yield _part(f"a sum of floating-point numbers in {each.table}")
     for upsert in upserts(body.tokens, body.database):
-        if not _leaves_the_same(upsert, fired, table_of(upsert.key)):
+        if not _leaves_the_same(upsert, fired, written(upsert.key)):
             yield _part(f"{upsert.what} into {upsert.key}, in which the first row or the last one remains,")
     read, changed_here = set(map(lower_key, reads(body.tokens, body.database))), writes(body.tokens, body.database)
     if changed_here and caught_errors(body.tokens):

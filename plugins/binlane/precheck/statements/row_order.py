@@ -15,24 +15,32 @@ from binlane.model import Flavor, SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
-from binlane.precheck.statements.body_parts import Body, BodyPart, reaching
+from binlane.precheck.statements.body_parts import Body, BodyPart, has_full_group_by, reaching
+from binlane.precheck.statements.read_order import common_engine
 from binlane.precheck.statements.row_effects import effects_in_turn, lower_key
 from binlane.precheck.statements.window_statements import may_reach_programs
 from binlane.safe_text import shown
+from binlane.schema.common_values import UNKNOWN_CHARSET
 from binlane.schema.compare import Severity
+from binlane.schema.derived_tables import derived_table
 from binlane.schema.model import Column, Key, KeyColumn, Table
-from binlane.schema.order_proof import UNKNOWN_CHARSET, is_settled
+from binlane.schema.order_proof import is_settled
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.made_table import MadeColumn, MadeTable, altered_table, made_table
+from binlane.sql.parse.query_blocks import NO_QUERIES, Query
 from binlane.sql.parse.row_effects import writes
 from binlane.sql.parse.row_order import (
+    BESIDE_GROUP,
     OrderedPart,
     assigned_and_read,
     fed,
     feeding,
     order_felt,
+    sets_number,
     sets_variable,
+    taken_in_turn,
+    texts_of,
     written_in,
 )
 from binlane.sql.parse.unsafe import is_one_row, is_query_of_rows, row_verb
@@ -45,8 +53,6 @@ _FELT: Final = re.compile(
 )
 """What every statement has that may feel the order of rows by its own text."""
 _MAKES: Final = re.compile(rb"\b(?:CREATE|ALTER|RENAME)\b.*\bTABLE\b", re.IGNORECASE | re.DOTALL)
-_FULL_GROUP_BY: Final = 1 << 5
-"""The bit of ONLY_FULL_GROUP_BY in ``sql_mode``, on both families."""
 _SINCE_JOINED_QUERIES: Final = (11, 1, 0)
 """Since when MariaDB joins the tables of IN and EXISTS in an UPDATE."""
 _MOST_FINDINGS: Final = 20
@@ -90,6 +96,8 @@ class RowOrder:
 
     situation: Situation
     seen: dict[Hashable, str | None] = field(default_factory=dict)
+    engines: dict[TableKey, str] = field(default_factory=dict)
+    """Of tables, ``common_engine``."""
 
     def of_texts(self) -> Iterator[Finding]:
         """What statements say themselves."""
@@ -125,6 +133,8 @@ class RowOrder:
                 continue
             if part.numbers and not takes_number(logged):
                 continue
+            if part.by_own_mode and text is not None and has_full_group_by(text.context):
+                continue
             if (
                 part.reads is not None
                 and text is not None
@@ -135,13 +145,19 @@ class RowOrder:
 
     def _of_body(self, body: Body) -> Iterator[BodyPart]:
         table_of = self.table_of(self.situation.plan.first_seqno)
-        for part in order_felt(body.tokens, body.database, full_group_by=True, view_of=self.view_of):
+        is_full = bool(body.full_group_by)
+        for part in order_felt(body.tokens, body.database, full_group_by=is_full, view_of=self.view_of):
             if not is_settled(part, table_of):
-                yield BodyPart(_named(part), needs_rows=False)
+                by_own_mode = body.full_group_by is None and part.what == BESIDE_GROUP
+                yield BodyPart(_named(part), needs_rows=False, by_own_mode=by_own_mode)
         for what in self._assigned_and_read(body.tokens, body.database):
             yield BodyPart(what, needs_rows=False)
         if (name := sets_variable(body.tokens)) is not None:
             yield BodyPart(f"the variable {name}", needs_rows=True)
+        for name in dict.fromkeys(taken_in_turn(body.tokens)):
+            yield BodyPart(f"{name}() of each row", needs_rows=True)
+        if sets_number(body.tokens):
+            yield BodyPart("LAST_INSERT_ID() of each row", needs_rows=True)
         for key in written_in(body.tokens, body.database):
             if self.is_numbered(key):
                 yield BodyPart(f"an AUTO_INCREMENT of {key}", needs_rows=True, numbers=True)
@@ -236,7 +252,7 @@ class RowOrder:
 
     def _of_text(self, text: LoggedText, tokens: Sequence[Token], logged: LaneStatement) -> str | None:
         database, table_of = text.context.database or "", self.table_of(text.seqno)
-        full = bool((text.context.sql_mode or 0) & _FULL_GROUP_BY)
+        full = has_full_group_by(text.context)
         for part in order_felt(tokens, database, full_group_by=full, view_of=self.view_of):
             if not is_settled(part, table_of):
                 return _named(part)
@@ -278,26 +294,50 @@ class RowOrder:
         return bool(feeds) and all(is_settled(fed(each), table_of) for each in feeds)
 
     def table_of(self, seqno: int) -> Callable[[TableKey], Table | None]:
-        """The definitions of tables as a statement of ``seqno`` finds them; None for those that are not known."""
-        situation = self.situation
+        """The definitions of tables as a statement of ``seqno`` finds them, those of views by their queries; None for
+        those that are not known. They have an engine only if both servers read them in one way."""
+        situation, within = self.situation, set[TableKey]()
 
         def found(key: TableKey) -> Table | None:
             made = self._made.get(_any_case(key), ())
             if made:
                 # of several of one name, each has the rows of some statement
                 known = situation.tables.table(key)
-                every = (*made, *(() if known is None else (known,)))
+                every = (*made, *(() if known is None else (replace(known, engine=""),)))
                 if len(set(map(_primary, every))) > 1 or not all(each.columns for each in every):
                     return None
                 return max(made, key=lambda each: len(each.columns))
+            if (query := self._query_of(key)) is not None:
+                return None if key in within else of_view(key, query)
             target = situation.tables.table(key)
             source = None if situation.source_tables is None else situation.source_tables.table(key)
             if target is not None and not situation.plan.altered.before(key, seqno):
-                return target if source is None else _of_both(target, source)
+                return self._read_alike(target if source is None else _of_both(target, source))
             # altered on the way: what it has at both ends it has had in between
-            return source if target is None or source is None or _has_same_keys(source, target) else None
+            if source is None or (target is not None and not _has_same_keys(source, target)):
+                return None
+            return replace(source, engine="") if target is None else self._read_alike(source)
+
+        def of_view(key: TableKey, query: Query) -> Table | None:
+            # two servers may have views that name each other
+            within.add(key)
+            table = derived_table(key, query, found)
+            within.discard(key)
+            return table
 
         return found
+
+    def _query_of(self, key: TableKey) -> Query | None:
+        """The query of a view; one that cannot be read for a view of several."""
+        if (text := self.view_of(key)) is None:
+            return None
+        texts = {tuple(token[:2] for token in each): each for each in islice(texts_of(text), 1, None)}
+        return Query(next(iter(texts.values()), ()), key.database, NO_QUERIES, is_plain=len(texts) == 1)
+
+    def _read_alike(self, table: Table) -> Table:
+        if table.key not in self.engines:
+            self.engines[table.key] = common_engine(self.situation, table)
+        return replace(table, engine=self.engines[table.key])
 
 
 def _of_both(target: Table, source: Table) -> Table:

@@ -145,12 +145,15 @@ def check_unsafe(situation: Situation) -> Iterator[Finding]:
 
 
 def _orders_rows(situation: Situation, name: str, seqno: int) -> bool:
-    """Whether the rows of a table lie in the order of a key on both servers: a primary key of InnoDB."""
+    """Whether the rows of a table lie in the order of a primary key on both servers when a statement finds them."""
+    # few windows need it
+    from binlane.precheck.statements.read_order import is_in_key_order
+
     altered = situation.plan.altered
     for key, table in situation.tables.tables.items():
         if str(key).casefold() == name.casefold():
             first = min(altered.tables.get(key, (seqno,)))
-            return first >= seqno and table.engine.lower() == "innodb" and table.primary_key is not None
+            return first >= seqno and is_in_key_order(situation, table)
     return False
 
 

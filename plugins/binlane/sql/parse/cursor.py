@@ -18,7 +18,7 @@ LEFT LIKE LIMIT LOAD LOCK NATURAL NOT NULL ON OR ORDER PARTITION PRIMARY PROCEDU
 REVOKE RIGHT SELECT SET SPATIAL STRAIGHT_JOIN TABLE THEN TO TRIGGER UNION UNIQUE UNLOCK UPDATE USING VALUES WHEN WHERE
 WITH WRITE XOR
 """
-_RESERVED: Final = frozenset(_RESERVED_WORDS.split())
+RESERVED: Final = frozenset(_RESERVED_WORDS.split())
 """Reserved words of both families. One of them, unquoted, in place of a name shows that the grammar was misread."""
 NAMES_NO_DATABASE: Final = "a name without a database, and no default database"
 """The reason of Unreadable: no server executes such a statement."""
@@ -33,7 +33,7 @@ def is_symbol(token: Token, *texts: str) -> bool:
 
 def is_name(token: Token) -> bool:
     """Whether the token can be an identifier."""
-    return token.kind is TokenKind.NAME or (token.kind is TokenKind.WORD and token.upper not in _RESERVED)
+    return token.kind is TokenKind.NAME or (token.kind is TokenKind.WORD and token.upper not in RESERVED)
 
 
 def called_name(tokens: Sequence[Token], at: int) -> str:

@@ -38,6 +38,7 @@ _MODIFIERS: Final = (
 )
 
 
+NO_QUERIES: Final[Mapping[str, Query]] = {}
 _IN: Final = "\0"
 """Between database and table in one qualifier."""
 
@@ -50,13 +51,26 @@ class Column(NamedTuple):
     name: str
 
 
+class Query(NamedTuple):
+    """A query whose rows another one takes."""
+
+    tokens: Sequence[Token]
+    database: str
+    """Of names without one."""
+    common: Mapping[str, Query]
+    """The queries of WITH clauses that it may name, in lower case."""
+    is_plain: bool = True
+    """It is one SELECT that can be read by itself, and its columns have the names of its select list."""
+
+
 class Source(NamedTuple):
     """A table whose rows are taken."""
 
     alias: str
     """In lower case; of tables of one name in several databases with the database in front."""
     table: TableKey | None
-    """None for a query in parentheses, or a function that gives rows."""
+    """None for a query in parentheses or of a WITH clause, or a function that gives rows."""
+    query: Query | None = None
 
     def may_be(self, qualifier: str) -> bool:
         """Whether a column with this qualifier, or with none, may be one of it."""
@@ -68,6 +82,20 @@ class Equality(NamedTuple):
 
     column: Column
     other: Column | TokenKind
+    excludes_null: bool = True
+    """False for a condition of joins of which one is an outer join: rows without a partner have NULL."""
+    outer: OuterJoin | None = None
+    """The outer join whose condition it is."""
+
+
+class OuterJoin(NamedTuple):
+    """An outer join. Columns of one side have values by its condition, or NULL: the other side tells which, never the
+    other way round."""
+
+    nullable: frozenset[str]
+    """The aliases of the side that may have no row."""
+    felt: tuple[Column, ...]
+    """All columns of its condition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +131,11 @@ class Block:
         return map(own_tokens, self.clauses.values())
 
 
-def blocks(tokens: Sequence[Token], database: str) -> Iterator[Block]:
-    """Every block of a statement, a body or a query. ``database``: of names without one."""
+def blocks(tokens: Sequence[Token], database: str, common: Mapping[str, Query] = NO_QUERIES) -> Iterator[Block]:
+    """Every block of a statement, a body or a query. ``database``: of names without one. ``common``: queries of WITH
+    clauses around it."""
     depth, tokens = 0, _with_selects(tokens)
+    scope = _Scope(database, _common_queries(tokens, database, common))
     for at, token in enumerate(tokens):
         depth += is_symbol(token, "(") - is_symbol(token, ")")
         before = tokens[at - 1] if at else None
@@ -119,10 +149,48 @@ def blocks(tokens: Sequence[Token], database: str) -> Iterator[Block]:
         behind = tokens[end].upper if end < len(tokens) else ""
         is_part = behind in _SET_OPERATORS or (before is not None and _is_combined(tokens, at))
         is_cursor = [each.upper for each in tokens[max(0, at - 2) : at]] in (["CURSOR", "FOR"], ["CURSOR", "IS"])
-        block = _block(tokens[at:end], database, (is_top, is_part, is_cursor))
+        block = _block(tokens[at:end], scope, (is_top, is_part, is_cursor))
         # a UNION without ALL takes equal rows away from all parts before it
         is_distinct = (is_part or _is_combined_in_parentheses(tokens, at, end)) and _has_distinct(tokens)
         yield replace(block, is_distinct=True) if is_distinct else block
+
+
+def blocks_of(query: Query) -> Iterator[Block]:
+    """Every block of a query."""
+    return blocks(query.tokens, query.database, query.common)
+
+
+class _Scope(NamedTuple):
+    """What the names of tables mean."""
+
+    database: str
+    common: Mapping[str, Query]
+    doubled: frozenset[str] = frozenset()
+    """Names that several tables of a block have."""
+
+
+def _common_queries(tokens: Sequence[Token], database: str, around: Mapping[str, Query]) -> Mapping[str, Query]:
+    """The queries of all WITH clauses of a text. Each may name those before it."""
+    if not any(token.upper == "WITH" for token in tokens):
+        return around
+    found = dict(around)
+    for at in range(1, len(tokens) - 2):
+        if tokens[at].upper != "AS" or not is_symbol(tokens[at + 1], "(") or tokens[at + 2].upper not in _QUERIES:
+            continue
+        name, has_columns = at - 1, is_symbol(tokens[at - 1], ")")
+        while has_columns and name > 0 and not is_symbol(tokens[name + 1], "("):
+            name -= 1
+        before = tokens[name - 1] if name > 0 else None
+        if tokens[name].kind not in _NAMES or not (before and (before.upper in _WITH or is_symbol(before, ","))):
+            continue
+        key = tokens[name].text.lower()
+        inner = tokens[at + 2 : call_end(tokens, at + 1)]
+        is_plain = not has_columns and key not in found and not any(token.text.lower() == key for token in inner)
+        found[key] = Query(inner, database, dict(found), is_plain)
+    return found
+
+
+_WITH: Final = ("WITH", "RECURSIVE")
 
 
 def _with_selects(tokens: Sequence[Token]) -> Sequence[Token]:
@@ -192,7 +260,7 @@ _BEHIND: Final = {"ON": ("DUPLICATE",), "FOR": ("UPDATE", "SHARE")}
 """Words, and those that may follow them, behind the end of a block."""
 
 
-def _block(tokens: Sequence[Token], database: str, marks: tuple[bool, bool, bool]) -> Block:
+def _block(tokens: Sequence[Token], scope: _Scope, marks: tuple[bool, bool, bool]) -> Block:
     verb, clauses, depth, name = tokens[0].upper, dict[str, list[Token]](), 0, tokens[0].upper
     clauses[name] = []
     for token in tokens[1:]:
@@ -204,12 +272,12 @@ def _block(tokens: Sequence[Token], database: str, marks: tuple[bool, bool, bool
         else:
             clauses[name].append(token)
     place = {"UPDATE": "UPDATE", "DELETE": "USING" if "USING" in clauses else "FROM"}.get(verb, "FROM")
-    sources, _ = _sources(clauses.get(place, ()), database)
+    sources, _ = _sources(clauses.get(place, ()), scope)
     names = [source.alias for source in sources]
-    doubled = frozenset(name for name in names if names.count(name) > 1)
-    sources, _ = _sources(clauses.get(place, ()), database, doubled)
+    scope = scope._replace(doubled=frozenset(name for name in names if names.count(name) > 1))
+    sources, _ = _sources(clauses.get(place, ()), scope)
     clauses = {name: _with_one_qualifier(each, sources) for name, each in clauses.items()}
-    sources, conditions = _sources(clauses.get(place, ()), database, doubled)
+    sources, conditions = _sources(clauses.get(place, ()), scope)
     equalities = [*conditions, *_equalities(clauses.get("WHERE", ()))]
     ordered = _ordered(clauses)
     return Block(verb, tuple(sources), clauses, tuple(equalities), tuple(ordered), *marks, _orders_all(clauses))
@@ -241,50 +309,73 @@ def _is_named(source: Source, database: str, name: str) -> bool:
     return key is not None and key.database.lower() == database and source.alias in (name, f"{database}{_IN}{name}")
 
 
-def _sources(
-    tokens: Sequence[Token], database: str, doubled: frozenset[str] = frozenset()
-) -> tuple[list[Source], list[Equality]]:
-    """The tables of a FROM clause, and what their joins say. ``doubled``: names that several of them have."""
-    found, equalities = list[Source](), list[Equality]()
-    for factor in _factors(tokens):
-        words = list(factor)
-        while words and words[0].upper in (*_MODIFIERS, *_BEFORE_JOIN, "LATERAL"):
-            words.pop(0)
+def _sources(tokens: Sequence[Token], scope: _Scope) -> tuple[list[Source], list[Equality]]:
+    """The tables of a FROM clause, and what their joins say."""
+    found, equalities, first, kind = list[Source](), list[Equality](), 0, frozenset[str]()
+    has_outer = any(token.upper in _OUTER and not _is_called(tokens, at) for at, token in enumerate(tokens))
+    for begins_list, factor in _factors(tokens):
+        words, join = list(factor), kind
         while words and words[-1].upper in _BEFORE_JOIN:
             words.pop()
+        kind = frozenset(token.upper for token in factor[len(words) :])
+        if begins_list:
+            # a comma joins less tightly than JOIN
+            first = len(found)
+        is_lateral = False
+        while words and words[0].upper in (*_MODIFIERS, *_BEFORE_JOIN, "LATERAL"):
+            is_lateral = words.pop(0).upper == "LATERAL"
         if not words:
             continue
-        at = next(
-            (at for at, depth, token in _levels(words) if not depth and token.upper in ("ON", "USING")), len(words)
-        )
-        if at < len(words) and words[at].upper == "ON":
-            # an outer join keeps rows for which it does not hold, and no literal fixes their columns
-            equalities += (each for each in _equalities(words[at + 1 :]) if isinstance(each.other, Column))
-        elif at < len(words) and found:
-            for token in words[at + 1 :]:
-                if token.kind in _NAMES:
-                    name = token.text.lower()
-                    equalities.append(Equality(Column(found[-1].alias, name), Column("\0", name)))
-        head = words[:at]
+        ends = [at for at, depth, token in _levels(words) if not depth and token.upper in ("ON", "USING")]
+        head, behind = words[: ends[0] if ends else len(words)], words[ends[0] :] if ends else []
+        before = found[first:]
         if _is_join_in_parentheses(head):
             # as servers show the joins of views
-            inner, conditions = _sources(_unwrapped(head), database, doubled)
-            found += inner
-            # which of its tables has a column of USING, nothing tells
-            known = (
-                each for each in equalities if not (isinstance(each.other, Column) and each.other.qualifier == "\0")
-            )
-            equalities = [*known, *conditions]
-            continue
-        source = _source(head, database, doubled)
-        equalities = [
-            each._replace(other=Column(source.alias, each.other.name))
-            if isinstance(each.other, Column) and each.other.qualifier == "\0"
-            else each
-            for each in equalities
-        ]
-        found.append(source)
-    return found, equalities
+            inner, conditions = _sources(_unwrapped(head), scope)
+            equalities += conditions
+        else:
+            source = _source(head, scope)
+            if is_lateral and source.query is not None:
+                source = source._replace(query=source.query._replace(is_plain=False))
+            inner = [source]
+        found += inner
+        # with two conditions in a row, the first one is of another join
+        if len(ends) == 1 and not (has_outer and behind[0].upper == "USING" and len(before) > 1):
+            equalities += _joined(join, before, inner, behind)
+    return found, [each._replace(excludes_null=False) for each in equalities] if has_outer else equalities
+
+
+def _joined(
+    join: frozenset[str], before: Sequence[Source], inner: Sequence[Source], condition: Sequence[Token]
+) -> Iterator[Equality]:
+    """What ON or USING says of the rows of a join. No literal fixes a column: an outer join keeps other rows."""
+    if not {"NATURAL", "FULL"}.isdisjoint(join):
+        return
+    outer = None
+    if condition[0].upper == "ON":
+        found = [each for each in _equalities(condition[1:]) if isinstance(each.other, Column)]
+        felt = tuple(columns_in(condition[1:]))
+    else:
+        # which of several tables has a column of USING, nothing tells
+        pairs = [(left.alias, right.alias) for left in before[-1:] for right in inner if len(inner) == 1]
+        sides = [*pairs, *((right, left) for left, right in pairs)]
+        names = [token.text.lower() for token in condition[1:] if token.kind in _NAMES]
+        found = [Equality(Column(one, name), Column(other, name)) for one, other in sides for name in names]
+        felt = tuple(each.column for each in found)
+    if not _OUTER.isdisjoint(join):
+        if any(token.upper == "SELECT" or _is_called(condition, at) for at, token in enumerate(condition)):
+            return
+        side = inner if "LEFT" in join else before
+        outer = OuterJoin(frozenset(each.alias for each in side), felt)
+    yield from (each._replace(outer=outer) for each in found)
+
+
+_OUTER: Final = frozenset({"LEFT", "RIGHT", "FULL"})
+
+
+def _is_called(tokens: Sequence[Token], at: int) -> bool:
+    is_name = tokens[at].kind is TokenKind.WORD and tokens[at].upper not in ("AND", "OR", "ON", "NOT", "USING", "IN")
+    return is_name and at + 1 < len(tokens) and is_symbol(tokens[at + 1], "(")
 
 
 def _is_join_in_parentheses(tokens: Sequence[Token]) -> bool:
@@ -293,28 +384,37 @@ def _is_join_in_parentheses(tokens: Sequence[Token]) -> bool:
     return len(inner) < len(tokens) and first not in _QUERIES
 
 
-def _source(tokens: Sequence[Token], database: str, doubled: frozenset[str]) -> Source:
-    if is_symbol(tokens[0], "(") or (len(tokens) > 1 and is_symbol(tokens[1], "(")):
+def _source(tokens: Sequence[Token], scope: _Scope) -> Source:
+    if is_symbol(tokens[0], "("):
+        end = call_end(tokens, 0)
+        behind = [token for token in tokens[end + 1 :] if token.upper != "AS"]
+        inner = _unwrapped(tokens[1:end])
+        query = Query(inner, scope.database, scope.common, is_plain=len(behind) == 1)
+        return Source(behind[0].text.lower() if behind and behind[0].kind in _NAMES else "", None, query)
+    if len(tokens) > 1 and is_symbol(tokens[1], "("):
         last = tokens[-1]
         return Source(last.text.lower() if last.kind in _NAMES else "", None)
     chain, at = [tokens[0].text], 1
     while at + 1 < len(tokens) and is_symbol(tokens[at], "."):
         chain.append(tokens[at + 1].text)
         at += 2
-    key = TableKey(chain[-2] if len(chain) > 1 else database, chain[-1])
+    key = TableKey(chain[-2] if len(chain) > 1 else scope.database, chain[-1])
     behind = [token for token in tokens[at:] if token.upper != "AS"]
     named = behind and behind[0].kind in _NAMES and behind[0].upper not in _FACTOR_ENDS
     alias = (behind[0].text if named else chain[-1]).lower()
-    return Source(f"{key.database.lower()}{_IN}{alias}" if alias in doubled else alias, key)
+    if len(chain) == 1 and chain[0].lower() in scope.common:
+        return Source(alias, None, scope.common[chain[0].lower()])
+    return Source(f"{key.database.lower()}{_IN}{alias}" if alias in scope.doubled else alias, key)
 
 
-def _factors(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
-    begin = 0
+def _factors(tokens: Sequence[Token]) -> Iterator[tuple[bool, Sequence[Token]]]:
+    """The tables of a FROM clause with their conditions, and whether a list of joins begins there."""
+    begin, begins_list = 0, True
     for at, depth, token in _levels(tokens):
         if depth == 0 and (is_symbol(token, ",") or token.upper in _JOINS):
-            yield tokens[begin:at]
-            begin = at + 1
-    yield tokens[begin:]
+            yield begins_list, tokens[begin:at]
+            begin, begins_list = at + 1, is_symbol(token, ",")
+    yield begins_list, tokens[begin:]
 
 
 def _levels(tokens: Sequence[Token]) -> Iterator[tuple[int, int, Token]]:
@@ -425,10 +525,16 @@ def aliases(tokens: Sequence[Token]) -> dict[str, Sequence[Token]]:
     return found
 
 
-def without_alias(item: Sequence[Token]) -> Sequence[Token]:
-    """An element of a select list without the name that it gets."""
+def without_modifiers(item: Sequence[Token]) -> Sequence[Token]:
+    """An element of a select list without the words that may stand in front of the first one."""
     while item and item[0].upper in _MODIFIERS:
         item = item[1:]
+    return item
+
+
+def without_alias(item: Sequence[Token]) -> Sequence[Token]:
+    """An element of a select list without the name that it gets."""
+    item = without_modifiers(item)
     if len(item) < 2 or item[-1].kind not in _NAMES:
         return item
     before = item[-2]

@@ -7,7 +7,7 @@ BY, an UPDATE by a join that finds several rows. Whether the order is the same o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeAlias
@@ -17,11 +17,14 @@ from binlane.model import TableKey, number_of
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import Token, TokenKind, is_floating
 from binlane.sql.parse.query_blocks import (
+    NO_QUERIES,
     Block,
     Column,
     Equality,
+    Query,
     aliases,
     blocks,
+    blocks_of,
     call_end,
     columns_in,
     items,
@@ -97,6 +100,7 @@ _IN_TURN: Final = frozenset({"RAND", "NEXTVAL", "SETVAL"})
 _TAKES_ROWS: Final = ("INSERT", "REPLACE", "CREATE")
 
 
+BESIDE_GROUP: Final = "a column beside GROUP BY"
 ViewOf: TypeAlias = Callable[[TableKey], Sequence[Token] | None]
 
 
@@ -112,7 +116,7 @@ def order_felt(
             for part in find(block):
                 yield part
                 if part.only_of_types:
-                    yield from _inside(part, tokens, database, view_of)
+                    yield from _inside(part, view_of)
         for joined in of_tables(block, view_of):
             yield from _joined_update(joined)
         if not full_group_by:
@@ -172,14 +176,28 @@ def _cursor(block: Block) -> Iterator[OrderedPart]:
 def _in_turn(block: Block) -> Iterator[OrderedPart]:
     for tokens in block.tokens:
         for at, token in enumerate(tokens):
-            behind = tokens[at + 1 : at + 3]
-            is_called = bool(behind) and is_symbol(behind[0], "(")
-            if token.kind is TokenKind.VARIABLE and behind and is_symbol(behind[0], ":="):
+            if token.kind is TokenKind.VARIABLE and tokens[at + 1 : at + 2] and is_symbol(tokens[at + 1], ":="):
                 yield whole(block, f"{token.text}, which rows set in turn", Proof.SCAN)
-            elif (token.upper in _IN_TURN and is_called) or (
-                token.upper == "NEXT" and [each.upper for each in behind] == ["VALUE", "FOR"]
-            ):
-                yield whole(block, f"{token.upper}() of each row")
+        for name in taken_in_turn(tokens):
+            yield whole(block, f"{name}() of each row")
+
+
+def taken_in_turn(tokens: Sequence[Token]) -> Iterator[str]:
+    """Calls that give each row another value, in the order of the rows."""
+    for at, token in enumerate(tokens):
+        behind = tokens[at + 1 : at + 3]
+        is_called = bool(behind) and is_symbol(behind[0], "(")
+        is_next = token.upper == "NEXT" and [each.upper for each in behind] == ["VALUE", "FOR"]
+        if is_next or (token.upper in _IN_TURN and is_called):
+            yield token.upper
+
+
+def sets_number(tokens: Sequence[Token]) -> bool:
+    """Whether a body sets what LAST_INSERT_ID() gives behind it."""
+    return any(
+        token.upper == "LAST_INSERT_ID" and is_symbol(behind, "(") and not is_symbol(last, ")")
+        for token, behind, last in zip(tokens, tokens[1:], tokens[2:], strict=False)
+    )
 
 
 def _windows(block: Block) -> Iterator[OrderedPart]:
@@ -187,12 +205,16 @@ def _windows(block: Block) -> Iterator[OrderedPart]:
         for at, token in enumerate(tokens):
             if token.upper != "OVER" or at == 0:
                 continue
-            name = _called_before(tokens, at)
-            over = _window(block, tokens, at)
+            name, over = _called_before(tokens, at), _window(block, tokens, at)
             if name not in _PLACED | _LISTS and not any(each.upper == "ROWS" for each in over):
                 continue
-            columns = tuple(order_columns_of(over))
-            yield OrderedPart(f"{name}() OVER", block, columns, _names(block), Proof.SCAN)
+            columns, proof = tuple(order_columns_of(over)), _proof_of(over)
+            yield OrderedPart(f"{name}() OVER", block, columns, _names(block), proof)
+
+
+def _proof_of(over: Sequence[Token]) -> Proof:
+    """Rows that a sort takes for equal come out of it in any order, whatever order they were read in."""
+    return Proof.SCAN if {"PARTITION", "ORDER"}.isdisjoint(token.upper for token in over) else Proof.KEY
 
 
 def order_columns_of(over: Sequence[Token]) -> Iterator[Column]:
@@ -237,6 +259,11 @@ def _calls(tokens: Sequence[Token], names: frozenset[str]) -> Iterator[tuple[str
                 yield token.upper, tokens[at + 2 : end]
 
 
+def has_aggregate(chosen: Sequence[Token]) -> bool:
+    """Whether a select list makes one value of several rows."""
+    return any(True for _ in _calls(chosen, _AGGREGATES))
+
+
 def _lists(block: Block) -> Iterator[OrderedPart]:
     """Aggregates that show the order of their rows."""
     for tokens in block.tokens:
@@ -244,7 +271,7 @@ def _lists(block: Block) -> Iterator[OrderedPart]:
             words = [token.upper for token in inner]
             end = next((at for at, word in enumerate(words) if word in ("ORDER", "SEPARATOR", "LIMIT")), len(inner))
             columns = (*grouped(block), *order_columns_of(inner))
-            yield OrderedPart(f"{name}()", block, columns, tuple(columns_in(inner[:end])), Proof.SCAN)
+            yield OrderedPart(f"{name}()", block, columns, tuple(columns_in(inner[:end])), _proof_of(inner))
 
 
 def _sums(block: Block) -> Iterator[OrderedPart]:
@@ -275,10 +302,10 @@ def _equal_values(block: Block) -> Iterator[OrderedPart]:
                 yield _one_of_equal("GROUP BY", block, (), tuple(_outside_aggregates(item)), item)
 
 
-def _inside(part: OrderedPart, tokens: Sequence[Token], database: str, view_of: ViewOf) -> Iterator[OrderedPart]:
+def _inside(part: OrderedPart, view_of: ViewOf) -> Iterator[OrderedPart]:
     """The same for the columns of queries whose rows the block takes: derived tables, those of a WITH clause, views."""
-    inner = _queries_behind(part.block, tokens, database, view_of)
-    names = None if part.used is None else {column.name for column in part.used}
+    inner, is_named = _queries_behind(part.block, view_of)
+    names = None if part.used is None or not is_named else {column.name for column in part.used}
     lists, types = [each.clauses["SELECT"] for each in inner], part.only_of_types
     for chosen in lists if names is None else ():
         types |= _may_differ(own_tokens(chosen))
@@ -297,21 +324,22 @@ def _inside(part: OrderedPart, tokens: Sequence[Token], database: str, view_of: 
         yield replace(part, block=each, columns=(), used=used, only_of_types=types)
 
 
-def _queries_behind(block: Block, tokens: Sequence[Token], database: str, view_of: ViewOf) -> list[Block]:
-    named = {source.table.table.lower() for source in block.sources if source.table is not None}
-    texts = [block.clauses.get("FROM", ())]
-    texts += (body for name, body in _common_tables(tokens) if name in named)
-    found = [each for text in texts for each in blocks(text, database) if each.verb == "SELECT"]
-    views, taking = set[TableKey](), [block, *found]
+def _queries_behind(block: Block, view_of: ViewOf) -> tuple[list[Block], bool]:
+    """All blocks of these queries, and whether the columns of each have the names of its select list."""
+    found, taking, seen, is_named = list[Block](), [block], set[Hashable](), True
     for each in taking:
-        for key in (source.table for source in each.sources):
-            if key is None or key in views or (text := view_of(key)) is None:
+        for source in each.sources:
+            query, key = source.query, source.table
+            if key is not None and (text := view_of(key)) is not None:
+                query = Query(text, key.database, NO_QUERIES)
+            if query is None or (mark := (query.database, *query.tokens)) in seen:
                 continue
-            views.add(key)
-            behind = [one for one in blocks(text, key.database) if one.verb == "SELECT"]
+            seen.add(mark)
+            behind = [one for one in blocks_of(query) if one.verb == "SELECT"]
+            is_named = is_named and query.is_plain and not any(one.is_part for one in behind)
             found += behind
             taking += behind
-    return found
+    return found, is_named
 
 
 def _may_differ(expression: Sequence[Token]) -> frozenset[str]:
@@ -335,13 +363,6 @@ def _may_differ(expression: Sequence[Token]) -> frozenset[str]:
 
 def _is_float(token: Token) -> bool:
     return token.kind is TokenKind.NUMBER and is_floating(token.text)
-
-
-def _common_tables(tokens: Sequence[Token]) -> Iterator[tuple[str, Sequence[Token]]]:
-    """Each query of a WITH clause with its name."""
-    for at in range(1, len(tokens) - 2):
-        if tokens[at].upper == "AS" and is_symbol(tokens[at + 1], "(") and tokens[at + 2].upper in ("SELECT", "WITH"):
-            yield tokens[at - 1].text.lower(), tokens[at + 2 : call_end(tokens, at + 1)]
 
 
 def _taken(chosen: Sequence[Token]) -> tuple[Column, ...] | None:
@@ -387,14 +408,14 @@ def of_tables(block: Block, view_of: ViewOf, seen: frozenset[TableKey] = frozens
             named = _named_columns(query.clauses["SELECT"])
             changes = tuple(_replaced(block.clauses.get("SET", ()), named))
             clauses = {**query.clauses, "UPDATE": query.clauses.get("FROM", ()), "SET": changes}
-            if any(map(has_other_names, _texts(text))):
+            if any(map(has_other_names, texts_of(text))):
                 clauses[_OTHER_NAMES] = ()
             fixed = (*query.equalities, *_fixed(block.equalities, named))
             joined = replace(query, verb="UPDATE", clauses=clauses, equalities=fixed)
             yield from of_tables(joined, view_of, seen | {key})
 
 
-def _texts(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
+def texts_of(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
     """The definitions that a view has had, which a semicolon separates."""
     begin = 0
     for at, token in enumerate(tokens):
@@ -438,11 +459,15 @@ def _joined_update(block: Block) -> Iterator[OrderedPart]:
     if _OTHER_NAMES in block.clauses:
         yield OrderedPart(what, block)
         return
-    for item in items(own_tokens(block.clauses.get("SET", ()))):
+    names = {source.alias for source in block.sources}
+    for item in items(block.clauses.get("SET", ())):
         middle = next((at for at, token in enumerate(item) if is_symbol(token, "=", ":=")), len(item))
         column = plain_column(item[:middle])
         changed = () if column is None else (column,)
-        yield OrderedPart(what, block, (), None, Proof.SCAN, changed, tuple(columns_in(item[middle + 1 :])))
+        value = item[middle + 1 :]
+        # of the columns in a query those of its own tables are none of the block's
+        inner = (each for each in columns_in(value) if each.qualifier in names)
+        yield OrderedPart(what, block, rows_of=changed, needed=(*columns_in(own_tokens(value)), *inner))
 
 
 class AssignedAndRead(NamedTuple):
@@ -504,8 +529,7 @@ def _beside_group(block: Block) -> Iterator[OrderedPart]:
     """Columns beside a GROUP BY, or beside an aggregate of all rows: of whichever row."""
     chosen = own_tokens(block.clauses.get("SELECT", ()))
     expressions = list(items(block.clauses.get("GROUP", ())[1:]))
-    has_aggregate = any(True for _ in _calls(chosen, _AGGREGATES))
-    if block.verb != "SELECT" or not (expressions or has_aggregate):
+    if block.verb != "SELECT" or not (expressions or has_aggregate(chosen)):
         return
     expressions = list(_at_their_places(expressions, list(items(chosen))))
     named = {each.text.lower() for item in expressions for each in item if len(item) == 1}
@@ -515,8 +539,7 @@ def _beside_group(block: Block) -> Iterator[OrderedPart]:
         if not is_named:
             outside += _outside_aggregates(_without(item, expressions))
     if outside:
-        what = "a column beside GROUP BY"
-        yield OrderedPart(what, block, grouped(block), None, Proof.SCAN, needed=tuple(outside))
+        yield OrderedPart(BESIDE_GROUP, block, grouped(block), None, Proof.SCAN, needed=tuple(outside))
 
 
 def _at_their_places(

@@ -6,6 +6,7 @@ import pytest
 
 from binlane.errors import PrecheckError
 from binlane.model import Flavor
+from binlane.sql.parse.unsafe import NUMBERED
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
 
@@ -33,6 +34,11 @@ TABLES = (
     "CREATE VIEW shown (e) AS SELECT c FROM zeros",
     "CREATE VIEW joined AS SELECT p.id AS number, p.w, k.w AS other FROM p JOIN k ON k.v = p.id",
     "CREATE VIEW outer_one AS SELECT number, w AS own, other FROM joined",
+    "CREATE FUNCTION drawn() RETURNS DOUBLE NO SQL RETURN RAND()",
+    "CREATE TABLE firing (v INT)",
+    "SET sql_mode = ''",
+    "CREATE VIEW grouped AS SELECT v, w FROM k GROUP BY v",
+    "CREATE TRIGGER of_groups AFTER INSERT ON firing FOR EACH ROW INSERT INTO given SELECT v, w FROM k GROUP BY v",
     "CREATE VIEW listed (number, own, further) AS SELECT p.id, p.w, k.w FROM p JOIN k ON k.v = p.id",
 )
 OPEN = {
@@ -141,7 +147,7 @@ def test_what_no_log_tells_is_refused_by_name_before_the_first_write(channel_of:
     channel = channel_of(family, family)
     made(channel)
     refused = OPEN | (OPEN_ON_MARIADB if family is Flavor.MARIADB else {})
-    run_on(channel.source, "USE tenant_1", "SET binlog_format = STATEMENT", *refused)
+    run_on(channel.source, "USE tenant_1", "SET binlog_format = STATEMENT, sql_mode = ''", *refused)
     with pytest.raises(PrecheckError) as raised:
         channel.run()
     message = str(raised.value)
@@ -188,15 +194,49 @@ def test_the_columns_of_a_view_that_the_window_makes_and_drops_have_the_names_of
     assert "UPDATE starred SET own = further: expected rows in an order" in str(refused.value)
 
 
-def test_an_index_of_the_source_alone_gives_its_rows_in_an_order_of_its_own(channel_of: ChannelOf) -> None:
-    channel = channel_of("mariadb", "mariadb")
+BESIDE_GROUP = "a column beside GROUP BY for rows in an order that no key settles"
+BEHIND = {
+    "UPDATE k SET w = 1000 * drawn()": "RAND() of each row of function tenant_1.drawn",
+    "INSERT INTO given SELECT v, w FROM grouped": f"{BESIDE_GROUP} of view tenant_1.grouped",
+    "INSERT INTO firing VALUES (1)": f"{BESIDE_GROUP} of trigger tenant_1.of_groups",
+    "UPDATE p JOIN joined x ON x.number = p.id SET p.w = x.other": "SET p.w = x.other: expected rows in an order",
+}
+LAIN = {
+    "an index of the source alone": ("ALTER TABLE {0} ADD KEY w (w)", ""),
+    "another engine on the source": ("ALTER TABLE {0} ENGINE = MyISAM", ""),
+    "partitions of the source": ("ALTER TABLE {0} PARTITION BY HASH (id) PARTITIONS 2", ""),
+    "partitions of both servers": ("ALTER TABLE {0} PARTITION BY HASH (id) PARTITIONS 2",) * 2,
+}
+"""What of a table is in the way of its primary key's order, on source and target."""
+
+
+@FAMILIES
+def test_rows_that_servers_read_otherwise_than_by_one_key_have_no_order_nor_have_those_of_bodies(
+    channel_of: ChannelOf, family: Flavor
+) -> None:
+    channel = channel_of(family, family)
     made(channel)
-    run_on(channel.source, "USE tenant_1", "ALTER TABLE p ADD KEY w (w)", log=False)
-    refused, exact = "INSERT INTO given SELECT 1, GROUP_CONCAT(w) FROM p", "UPDATE k SET v = (SELECT MAX(w) FROM p)"
-    run_on(channel.source, "USE tenant_1", "SET binlog_format = STATEMENT", "SET sql_mode = ''", exact, refused)
-    with pytest.raises(PrecheckError, match=r"GROUP_CONCAT\(w\) FROM p: expected rows in an order") as raised:
+    refused, exact = list[str](), list[str]()
+    for number, altered in enumerate(LAIN.values()):
+        name = f"lain_{number}"
+        for server, alter in zip((channel.source, channel.target), altered, strict=True):
+            create = (f"CREATE TABLE {name} LIKE p", alter.format(name), f"INSERT INTO {name} SELECT * FROM p")
+            run_on(server, "USE tenant_1", *filter(None, create), log=False)
+        refused.append(f"INSERT INTO given SELECT 1, GROUP_CONCAT(w) FROM {name}")
+        exact.append(f"UPDATE k SET v = (SELECT MAX(w) FROM {name})")
+        exact.append(f"INSERT INTO given SELECT v, w FROM {name} ORDER BY id LIMIT 1")
+    numbering = "ALTER TABLE lain_1 ADD n INT UNIQUE AUTO_INCREMENT"
+    run_on(
+        channel.source,
+        *("USE tenant_1", "SET binlog_format = STATEMENT, sql_mode = ''"),
+        *("INSERT INTO given SELECT 1, GROUP_CONCAT(w) FROM p", *exact, *refused, *BEHIND, numbering),
+    )
+    with pytest.raises(PrecheckError) as raised:
         channel.run()
-    assert "MAX(w)" not in str(raised.value)
+    message = str(raised.value)
+    assert [each for each in refused if f"{each}: expected rows in an order" not in message] == []
+    assert [what for what in (*BEHIND.values(), f"{NUMBERED}tenant_1.lain_1") if what not in message] == []
+    assert [each for each in (*exact, "FROM p:") if each in message] == []
 
 
 @requires_mysql
