@@ -8,12 +8,10 @@ by the types of its values; between MySQL and MariaDB, whose texts of one JSON v
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from binlane.apply.rows.statements import MAX_BYTES, MAX_ROWS, StatementBuilder
+from binlane.apply.rows.statements import MAX_BYTES, MAX_ROWS, StatementBuilder, hashed, same_document
 from binlane.binlog.row_values import Absent, Image
 from binlane.binlog.types.column_types import AS_BYTES, AS_DIGITS, LOGGED_TYPES
 from binlane.binlog.types.columns import Column
@@ -129,26 +127,16 @@ class BeforeImages:
         is_text = column.data_type != "json" or builder.flavor is Flavor.MARIADB
         compared = LOGGED_TYPES[column.type_code].compared
         if isinstance(value, bytes) and len(value) > _HASHED and compared == AS_BYTES and is_text:
-            return _hashed(compared.format(name), value)
+            return hashed(compared.format(name), value)
         if isinstance(value, bytes) and compared == AS_DIGITS:
-            return _hashed(compared.format(name), value.hex().upper().encode())
-        if isinstance(value, float) and value == 0 and builder.flavor is Flavor.MYSQL:
-            # 0.0 equals -0.0; MySQL shows the sign of a zero, MariaDB shows and writes both alike
-            sign = "" if math.copysign(1, value) < 0 else "NOT "
-            return f"{builder.same(column, value)} AND {name} * 1e0 {sign}LIKE '-%'"
+            return hashed(compared.format(name), value.hex().upper().encode())
         return builder.same(column, value)
 
     def _same_json(self, column: Column, name: str, value: JsonDocument) -> str:
         text = json_text(value.root).encode()
         if self.builder.flavor is Flavor.MARIADB:
-            return _hashed(f"CAST({name} AS BINARY)", text)
-        same = _hashed(f"CAST({name} AS CHAR CHARACTER SET utf8mb4)", text)
-        if len(text) > _TYPED:
-            return same
-        with contextlib.suppress(ValueError):  # bits and similar values in a document have no expression
-            same += f" AND {name} = {self.builder.literal(column, value)}"
-        return same
-
-
-def _hashed(value: str, wanted: bytes) -> str:
-    return f"LENGTH({value}) = {len(wanted)} AND SHA2({value}, 256) = '{hashlib.sha256(wanted).hexdigest()}'"
+            return hashed(f"CAST({name} AS BINARY)", text)
+        if len(text) <= _TYPED:
+            with contextlib.suppress(ValueError):  # bits and similar values in a document have no expression
+                return self.builder.same(column, value)
+        return same_document(column, value)

@@ -7,6 +7,8 @@ columns, strings compared as bytes, one row a statement.
 
 from __future__ import annotations
 
+import hashlib
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
@@ -14,7 +16,7 @@ from binlane.binlog.row_values import Absent, Change, Image
 from binlane.binlog.rows import RowsKind
 from binlane.binlog.types.column_types import AS_BYTES, AS_DIGITS, AS_NUMBER, LOGGED_TYPES
 from binlane.binlog.types.columns import Column
-from binlane.binlog.types.json_binary import JsonDiffs
+from binlane.binlog.types.json_binary import JsonDiffs, JsonDocument, json_text
 from binlane.binlog.types.literals import Document, identifier, literal, other_documents
 from binlane.binlog.types.readers import Value
 from binlane.binlog.types.type_codes import ColumnType
@@ -153,7 +155,8 @@ class StatementBuilder:
         return exact_set(identifier(column.label)) if is_beyond else identifier(column.label)
 
     def same(self, column: Column, value: Value) -> str:
-        """A condition for exactly this value: collations treat different strings as equal."""
+        """A condition for exactly this value: collations treat different strings as equal, MySQL different numbers of
+        JSON documents (1 and 1.0), and zeros with and without a sign. It may be NULL for another value."""
         name = identifier(column.label)
         if value is None:
             return f"{name} IS NULL"  # <=> is not defined for every type
@@ -161,6 +164,13 @@ class StatementBuilder:
             # MySQL stores the value, not its text: compare both in the server's spelling
             spelled = f"CAST({self.literal(column, value)} AS JSON)"
             return f"CAST(CAST({name} AS CHAR) AS BINARY) <=> CAST(CAST({spelled} AS CHAR) AS BINARY)"
+        if isinstance(value, JsonDocument) and self.flavor is Flavor.MYSQL:
+            # a date and its text look alike
+            return f"{same_document(column, value)} AND {name} = {self.literal(column, value)}"
+        if isinstance(value, float) and value == 0 and self.flavor is Flavor.MYSQL:
+            # MySQL shows the sign of a zero, MariaDB shows and writes both alike
+            sign = "" if math.copysign(1, value) < 0 else "NOT "
+            return f"{name} <=> {self.literal(column, value)} AND {name} * 1e0 {sign}LIKE '-%'"
         compared = LOGGED_TYPES[column.type_code].compared
         if isinstance(value, bytes) and compared == AS_DIGITS:
             return f"{compared.format(name)} = '{value.hex().upper()}'"
@@ -178,6 +188,16 @@ _BUILDERS: Final[Mapping[RowsKind, Callable[[StatementBuilder, Iterable[Change]]
     RowsKind.UPDATE: StatementBuilder._updates,
     RowsKind.DELETE: StatementBuilder._deletes,
 }
+
+
+def same_document(column: Column, value: JsonDocument) -> str:
+    """A condition: MySQL spells the column's document as this one."""
+    return hashed(f"CAST({identifier(column.label)} AS CHAR CHARACTER SET utf8mb4)", json_text(value.root).encode())
+
+
+def hashed(value: str, wanted: bytes) -> str:
+    """A condition: an expression has these bytes, of which the statement has the length and the SHA-256."""
+    return f"LENGTH({value}) = {len(wanted)} AND SHA2({value}, 256) = '{hashlib.sha256(wanted).hexdigest()}'"
 
 
 def _is_lenient(pairs: Iterable[tuple[Column, Value]]) -> bool:

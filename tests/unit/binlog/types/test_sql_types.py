@@ -54,6 +54,10 @@ NUMBER: Final = "CAST(`c` AS UNSIGNED) <=> {}"
 TEXT: Final = (b"ab", b"ab", "_utf8mb4 X'6162'", BYTES, "utf8mb4")
 EPOCH: Final = ("1970-01-01 00:00:01", "'1970-01-01 00:00:01'")
 DOCUMENT: Final = JsonDocument(parse_json(b"\x0c\x01x"))
+SAME: Final = (
+    "LENGTH(CAST(`c` AS CHAR CHARACTER SET utf8mb4)) = 3 AND SHA2(CAST(`c` AS CHAR CHARACTER SET utf8mb4), 256) = "
+    "'ba2df4903a2c14e86dc3bcca58911b44ac1d2514b7227bf6eb08cfb978f55a1b' AND `c` = {}"
+)
 LOGGED: Final = [
     Logged(C.DECIMAL, 0, "type 0", (UNSUPPORTED_RULE, 0)),
     Logged(C.TINY, 0, "tinyint", (0, 1), b"\xff", -1, "-1 /* 255 if unsigned */"),
@@ -78,7 +82,7 @@ LOGGED: Final = [
     Logged(C.BLOB_COMPRESSED, 2, "compressed blob", (2, 0), b"\0ab", *TEXT[1:]),
     Logged(C.VARCHAR_COMPRESSED, 99, "compressed varchar", (1, 0), b"\0ab", *TEXT[1:]),
     Logged(C.VECTOR, 4, "vector", (4, 0), b"ab", b"ab", "X'6162'", "HEX(`c`) = '6162'"),
-    Logged(C.JSON, 4, "json stored in binary", (4, 0), b"\x0c\1x", DOCUMENT, "CAST(_utf8mb4 X'227822' AS JSON)"),
+    Logged(C.JSON, 4, "json stored in binary", (4, 0), b"\x0c\1x", DOCUMENT, "CAST(_utf8mb4 X'227822' AS JSON)", SAME),
     Logged(C.NEWDECIMAL, 4 << 8 | 2, "decimal(4,2)", (0, 2), b"\x8c\x32", Decimal("12.50"), "12.50"),
     Logged(C.ENUM, 0xF701, "type 247", (0, 1), b"\2", 2, "2", NUMBER),
     Logged(C.SET, 0xF808, "type 248", (0, 8), b"\3", 3, "3", NUMBER),
