@@ -36,7 +36,17 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition
 from binlane.server_proof import NO_LOG, ServerProof, TargetProof, state_query
 from binlane.session_pins import Server, SessionKind, assignments, changes, is_as_pinned, pins_of
-from binlane.state_guard import NO_SUCH_KEY, NOTHING, Touched, hinted, hold, view_in_place
+from binlane.state_guard import (
+    NO_SUCH_KEY,
+    NOTHING,
+    Touched,
+    hinted,
+    hold,
+    look,
+    opens_a_snapshot,
+    trigger_of,
+    view_in_place,
+)
 from binlane.view_guard import REFUSED, WHY, guard, opens_views
 
 if TYPE_CHECKING:
@@ -137,7 +147,7 @@ class SessionCursor(Cursor):
         statement = self.mogrify(text, args)  # type: ignore[arg-type]  # the stubs know no bytes
         answering = self._own.answering(statement)
         self.connection = answering
-        if not touched.tables:
+        if not (touched.tables or touched.written):
             return super().execute(statement)
         with answering.holding(touched):
             return super().execute(statement)
@@ -157,6 +167,7 @@ class Connection(Driver):
 
     if TYPE_CHECKING:
         # missing in the type stubs
+        _result: Any
         _closed: bool
         _sock: socket.socket
         _secure: bool
@@ -201,6 +212,14 @@ class Connection(Driver):
         self._is_answered_by_other = False
         self._held: set[str] = set()
         """The tables of the state that are held until the transaction's end (``state_guard``)."""
+        self._written: set[str] = set()
+        """Those that the transaction has written."""
+        self._looked: set[str] = set()
+        """Those of which a look, while they were held, has told no trigger."""
+        self._has_snapshot = False
+        """Whether the transaction may see everything as it was at a statement before."""
+        self._sees_late = False
+        """Whether it has written a table that it had not held when it began to see so."""
         self._guards: bool | None = None
         """Whether the next statement gets the guard of ``view_guard``; None: ``answering`` has not decided."""
         self._again = {
@@ -329,7 +348,9 @@ class Connection(Driver):
             if guards:
                 return self._guarded(sql, unbuffered)
             if sql.startswith(_BOUNDS):
-                self._held.clear()
+                if sql.startswith("COMMIT"):
+                    self._refuse_triggers()
+                self._forget_transaction()
                 self._reads_only = sql.startswith("START") and sql.endswith("READ ONLY")
         return self._query(sql, unbuffered)
 
@@ -338,12 +359,39 @@ class Connection(Driver):
             rows = int(super().query(sql, unbuffered))
         except BaseException:
             # the server may have rolled the transaction back
-            self._held.clear()
+            self._forget_transaction()
             raise
-        if self._held and not self._is_in_transaction:
-            self._held.clear()
+        if not self._is_in_transaction:
+            self._forget_transaction()
+        elif not self._has_snapshot and isinstance(sql, str):
+            self._has_snapshot = opens_a_snapshot(sql)
         answered(self._place, sql)
         return rows
+
+    def _forget_transaction(self) -> None:
+        self._held.clear()
+        self._written.clear()
+        self._looked.clear()
+        self._has_snapshot = self._sees_late = False
+
+    def _refuse_triggers(self) -> None:
+        """Before COMMIT: raises StateSchemaError if a table of the state that the transaction has written has a
+        trigger, which has run in this session; the transaction is rolled back then, and the session begun anew."""
+        tables = self._written - self._looked
+        if not tables:
+            return
+        # MySQL's catalogue is as old as what the transaction sees
+        session = self._opened_other() if self._sees_late and self.flavor is Flavor.MYSQL else self
+        session._query(look(tables))
+        [(count, table, name)] = session._result.rows
+        if int(count):
+            self.rollback()
+            if self.kind is SessionKind.LANE:
+                # what it knows of its session is lost with it
+                self._force_close()  # type: ignore[attr-defined]
+            else:
+                self._reset()
+            raise trigger_of(str(table), str(name))
 
     @property
     def _is_in_transaction(self) -> bool:
@@ -356,11 +404,15 @@ class Connection(Driver):
         transaction's end, which is this statement's if the session is in none. Raises StateSchemaError for a view."""
         ends = False
         try:
-            if not touched.is_hinted and not touched.tables <= self._held:
+            needs_hold = not touched.is_hinted and not touched.tables <= self._held
+            if needs_hold or touched.written:
                 ends = not self._is_in_transaction
                 if ends:
                     self.begin()
+            if needs_hold:
                 self._query(hold(touched))
+            if self._has_snapshot and not touched.written <= self._held:
+                self._sees_late = True
             yield
         except err.MySQLError as exc:
             if ends:
@@ -372,10 +424,12 @@ class Connection(Driver):
             if ends:
                 self._ended()
             raise
+        if ends or self._is_in_transaction:
+            self._looked |= touched.looked & self._held
+            self._held |= touched.tables
+            self._written |= touched.written
         if ends:
             self.commit()
-        elif self._is_in_transaction:
-            self._held |= touched.tables
 
     def _view_of(self, touched: Touched) -> str | None:
         """The first of these tables that is a view now; None: the statement's own hint has named no key."""
@@ -450,8 +504,9 @@ class Connection(Driver):
         return self._other
 
     def commit(self) -> None:
-        """As PyMySQL's."""
-        self._held.clear()
+        """As PyMySQL's. Raises StateSchemaError for a trigger of a table of the state that was written."""
+        self._refuse_triggers()
+        self._forget_transaction()
         self._reads_only = False
         super().commit()
         self._has_ended = True
@@ -459,7 +514,7 @@ class Connection(Driver):
     def rollback(self) -> None:
         """As PyMySQL's; behind COMMIT or ROLLBACK, whose chains are pinned off, it sends nothing: a pool rolls back
         what a transaction's end has left, and each answer of a distant server is waited for."""
-        self._held.clear()
+        self._forget_transaction()
         self._reads_only = False
         if not self._has_ended:
             super().rollback()

@@ -6,13 +6,17 @@ view before it calls anything (1176, MySQL and MariaDB), and the table that take
 the transaction ends. So each statement that reads or updates a table of the state has such a hint, and a statement with
 one stands in front of the first INSERT or DELETE of a transaction (``driver.SessionCursor``).
 
-A trigger runs as its definer, but in binlane's session, which it could change.
+A trigger runs as its definer, but in binlane's session, whose settings, user variables and locks it can change, and
+keeps changed. Whoever writes a table of the state holds it against CREATE and DROP TRIGGER to the transaction's end: a
+look there tells each trigger that has run in the transaction, so every transaction that has written has one before its
+COMMIT (``driver.Connection``), in a lane's as a part of its second statement (``state.orders.orders``).
 """
 
 from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from binlane.errors import StateSchemaError
@@ -34,10 +38,14 @@ _PLACE: Final = f"{OWN_SCHEMA}."
 _NAMES: Final = "|".join(sorted(TABLES, key=len, reverse=True))
 _NAME: Final = rf"\b{OWN_SCHEMA}\.({_NAMES})\b"
 _TOUCHED: Final = re.compile(rf"\b{OWN_SCHEMA}\.`?({_NAMES})\b")
+_WRITTEN: Final = re.compile(rf"\b{OWN_SCHEMA}\.`?({_NAMES}|copies_\w+)\b", re.ASCII)
+"""And the copies of temporary tables (``state.carried.temporary_tables``)."""
 _PLACED: Final = re.compile(rf"{_NAME}(?![.`])(?: AS \w+)?")
 """A table where a statement reads or updates it; behind a name of a column stands a dot."""
 _ASKS: Final = re.compile(rf"\s*(?:\(?(?:SELECT|WITH)|UPDATE {OWN_SCHEMA}\.)", re.IGNORECASE)
 _WRITES: Final = re.compile(r"\s*(?:INSERT|REPLACE|UPDATE|DELETE)\b", re.IGNORECASE)
+_READS: Final = re.compile(r"\s*\(?\s*(?:SELECT|WITH)\b", re.IGNORECASE)
+_LOCKING: Final = (" FOR UPDATE", " LIMIT 0")
 _QUOTED: Final = re.compile(r"('[^'\\]*'|`[^`]*`)")
 """A text or a name that ends at the same place in every sql_mode."""
 _HINT: Final = " USE INDEX FOR GROUP BY (PRIMARY)"
@@ -45,6 +53,14 @@ _HINT: Final = " USE INDEX FOR GROUP BY (PRIMARY)"
 _LONGEST: Final = 1 << 13
 """Characters of a statement that gets a hint: binlane's own about its state are shorter."""
 _LOST: Final = "`The schema binlane is lost` in docs/recovery.md"
+# by the table's name, with which a MariaDB server opens that table alone (``view_guard``); the introducer is needed in
+# a lane's session, whose statements may set ``collation_connection``
+TRIGGER_OF: Final = (
+    f"FROM information_schema.triggers WHERE event_object_schema = _ascii'{OWN_SCHEMA}' AND event_object_table = _ascii"
+)
+_LOOKED: Final = re.compile(rf"{re.escape(TRIGGER_OF)}'(\w+)'")
+NO_LIMIT: Final = "LIMIT 18446744073709551615"
+"""With it the session's ``sql_select_limit``, which a trigger may have set, cuts nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +73,10 @@ class Touched:
     locks: bool = False
     """Whether the one in front asks for the lock of who writes. Two requests for one table, with a DDL that waits
     between them, would be a deadlock."""
+    written: frozenset[str] = frozenset()
+    """Those whose triggers the statement may fire, copies of temporary tables as well."""
+    looked: frozenset[str] = frozenset()
+    """Those whose triggers it asks for."""
 
 
 NOTHING: Final = Touched()
@@ -85,7 +105,10 @@ def _hinted(statement: str) -> tuple[str, Touched]:
     for at in range(0, len(parts), 2):
         tables |= {match[1] for match in _PLACED.finditer(parts[at])}
         parts[at] = _PLACED.sub(lambda match: match[0] + _HINT, parts[at])
-    return "".join(parts), Touched(frozenset(tables), is_hinted=True)
+    touched = frozenset(tables)
+    written = touched if _WRITES.match(statement) is not None else frozenset[str]()
+    looked = frozenset(_LOOKED.findall(statement))
+    return "".join(parts), Touched(touched, is_hinted=True, written=written, looked=looked)
 
 
 def _unquote(parts: list[str]) -> None:
@@ -103,13 +126,27 @@ def _in_front(statement: str) -> Touched:
     writes = _WRITES.match(statement) is not None
     if not writes and _ASKS.match(statement) is None:
         return NOTHING
-    return Touched(frozenset(_TOUCHED.findall(statement)), locks=writes)
+    written = frozenset(_WRITTEN.findall(statement)) if writes else frozenset[str]()
+    return Touched(frozenset(_TOUCHED.findall(statement)), locks=writes, written=written)
 
 
 def hold(touched: Touched) -> str:
     """The statement that holds the tables until the transaction's end; ends with ``NO_SUCH_KEY`` for a view."""
     hints = ", ".join(f"{OWN_SCHEMA}.{name} USE INDEX ()" for name in sorted(touched.tables))
     return f"SELECT 1 FROM {hints} LIMIT 0{' FOR UPDATE' if touched.locks else ''}"
+
+
+def look(tables: Iterable[str]) -> str:
+    """The query for triggers of tables: their number, and a table and a trigger of them. One row, whatever the
+    session's settings."""
+    columns = "event_object_table, trigger_name"
+    queries = " UNION ALL ".join(f"SELECT {columns} {TRIGGER_OF}'{name}'" for name in sorted(tables))
+    return f"SELECT COUNT(*), MIN(event_object_table), MIN(trigger_name) FROM ({queries}) AS triggers LIMIT 1"
+
+
+def opens_a_snapshot(statement: str) -> bool:
+    """Whether a transaction may see everything as of this statement of its from now on, on MySQL also the catalogue."""
+    return _READS.match(statement) is not None and not statement.endswith(_LOCKING)
 
 
 def view_in_place(table: str) -> StateSchemaError:

@@ -1,7 +1,7 @@
-"""A table of the schema ``binlane`` stays a table in each transaction of a command that touches it.
+"""A table of the schema ``binlane`` stays a table without triggers in each transaction of a command that touches it.
 
-Attacker: who may DROP and CREATE there, and does it while a command runs: behind the check with which it begins
-(``test_replaced_state``), between two of its transactions.
+Attacker: who may DROP and CREATE there, or CREATE TRIGGER (as accounts of backups may), and does it while a command
+runs: behind the check with which it begins (``test_replaced_state``), between two of its transactions.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from typing import Any, Final
 
 import pymysql
 import pytest
-from sqlalchemy import Table, delete, insert, select, text, update
+from sqlalchemy import Connection, Table, delete, insert, select, text, update
 from sqlalchemy.dialects import mysql
 
 from binlane import driver
 from binlane.apply import target_state
 from binlane.apply.session.connection import LaneSession
+from binlane.errors import StateSchemaError
 from binlane.model import Flavor
 from binlane.state.consistent_view import CONSISTENT_VIEW
 from binlane.state.tables import metadata
@@ -106,6 +107,76 @@ def test_a_view_that_comes_while_lanes_apply_runs_nothing(
     assert channel.target.query("SELECT n FROM app.t ORDER BY n") == [(1,), (2,)]
 
 
+SESSION: Final = "SET SESSION time_zone = '+05:00', sql_select_limit = 0; SET @binlane_1 = 'x'"
+"""What a trigger could leave in the session: other times in the rows behind it, no rows in what is read."""
+
+
+def write(connection: Connection, statement: str) -> None:
+    connection.execute(text(statement))
+    connection.commit()
+
+
+def with_trigger(table: str, kind: str = "UPDATE") -> str:
+    return f"CREATE TRIGGER binlane.later BEFORE {kind} ON binlane.{table} FOR EACH ROW BEGIN {SESSION}; END"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_trigger_that_comes_while_lanes_apply_changes_no_row(
+    family: str, channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    channel, begins = attacked(channel_of, family), LaneSession.begin
+    run_on(channel.source, "INSERT INTO app.t VALUES (1), (2)")
+    made = list[str]()
+
+    def begin(self: LaneSession) -> None:
+        if not made:
+            made.append("positions")
+            run_on(channel.target, with_trigger("positions"), log=False)
+        begins(self)
+
+    monkeypatch.setattr(LaneSession, "begin", begin)
+    assert channel.cli("run", CHANNEL) != 0
+    assert "binlane.positions: expected a table without triggers, found one of the name 'later'" in "".join(
+        capsys.readouterr()
+    )
+    assert channel.target.query("SELECT n FROM app.t") == []
+    run_on(channel.target, "DROP TRIGGER binlane.later", log=False)
+    assert channel.cli("run", CHANNEL) == 0
+    assert channel.target.query("SELECT n FROM app.t ORDER BY n") == [(1,), (2,)]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_transaction_commits_behind_a_trigger_of_what_it_has_written(family: str, channel_of: ChannelOf) -> None:
+    """Whatever the transaction has seen before, which on MySQL decides what it sees of the catalogue."""
+    channel = attacked(channel_of, family)
+    engine, before = driver_engine(channel), channel.target.query("SELECT * FROM binlane.channels")
+    cases = {
+        ("channels", "UPDATE"): "UPDATE binlane.channels SET stopped = 'x'",
+        ("progress", "INSERT"): "INSERT INTO binlane.progress (channel, step, window_id, done, total, begun_at, "
+        "updated_at) VALUES ('x', 'plan', 'x', 0, 0, NOW(), NOW())",
+        ("windows", "DELETE"): "DELETE FROM binlane.windows",
+        ("copies_1_2", "INSERT"): "INSERT INTO binlane.`copies_1_2` (c0) VALUES (1)",
+    }
+    run_on(channel.target, "CREATE TABLE binlane.copies_1_2 (n BIGINT AUTO_INCREMENT PRIMARY KEY, c0 INT)", log=False)
+    for (table, kind), statement in cases.items():
+        for reads in (False, True):
+            for commits_itself in (False, True):
+                level = {"isolation_level": "AUTOCOMMIT"} if commits_itself else {}
+                with engine.connect().execution_options(**level) as connection:
+                    if reads:
+                        connection.execute(text("SELECT * FROM binlane.migrations")).all()
+                    run_on(channel.target, with_trigger(table, kind), log=False)
+                    with pytest.raises(StateSchemaError, match=f"binlane.{table}: expected a table without triggers"):
+                        write(connection, statement)
+                run_on(channel.target, "DROP TRIGGER binlane.later", log=False)
+    assert channel.target.query("SELECT * FROM binlane.channels") == before
+    assert channel.target.query("SELECT * FROM binlane.progress WHERE channel = 'x'") == []
+    with engine.connect() as connection:
+        # no session is used again that a trigger has changed
+        assert connection.execute(text("SELECT @@time_zone, @binlane_1")).one() == ("+00:00", None)
+    run_on(channel.target, "DROP TABLE binlane.copies_1_2", log=False)
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_statement_that_holds_opens_no_snapshot(family: str, channel_of: ChannelOf) -> None:
     """A lane reads its orders behind the lock of its position: it must see those that were given while it waited."""
@@ -140,6 +211,7 @@ def test_the_view_for_readers_is_none_that_binlane_reads(family: str, channel_of
 
 
 HINT: Final = "USE INDEX FOR GROUP BY (PRIMARY)"
+WRITES_DDL: Final = Touched(frozenset({"ddl"}), locks=True, written=frozenset({"ddl"}))
 
 
 @pytest.mark.parametrize(
@@ -158,12 +230,12 @@ HINT: Final = "USE INDEX FOR GROUP BY (PRIMARY)"
         (
             "UPDATE binlane.positions SET seqno = 1",
             f"UPDATE binlane.positions {HINT} SET seqno = 1",
-            Touched(frozenset({"positions"}), is_hinted=True),
+            Touched(frozenset({"positions"}), is_hinted=True, written=frozenset({"positions"})),
         ),
         # a text whose end depends on the sql_mode, and rows of a user's: nothing is written into them
         ("SELECT '\\' FROM binlane.ddl -- '", None, Touched(frozenset({"ddl"}))),
         ('SELECT "\'", a FROM binlane.ddl -- "', None, Touched(frozenset({"ddl"}))),
-        ("UPDATE app.t SET a = 'binlane.ddl'", None, Touched(frozenset({"ddl"}), locks=True)),
+        ("UPDATE app.t SET a = 'binlane.ddl'", None, WRITES_DDL),
         ("SELECT 1 FROM app.t WHERE a = 'binlane.ddl'", None, Touched(is_hinted=True)),
         (
             "SELECT 'binlane.`databases`' FROM binlane.`databases`",
@@ -173,10 +245,15 @@ HINT: Final = "USE INDEX FOR GROUP BY (PRIMARY)"
         (
             "INSERT INTO app.t VALUES ('binlane.`databases`')",
             None,
-            Touched(frozenset({"databases"}), locks=True),
+            Touched(frozenset({"databases"}), locks=True, written=frozenset({"databases"})),
         ),
         ("INSERT INTO app.t VALUES ('binlane.nowhere')", None, Touched(locks=True)),
-        ("DELETE FROM binlane.ddl", None, Touched(frozenset({"ddl"}), locks=True)),
+        ("DELETE FROM binlane.ddl", None, WRITES_DDL),
+        (
+            "INSERT INTO binlane.`copies_1_2` (c0) SELECT a FROM app.t",
+            None,
+            Touched(locks=True, written=frozenset({"copies_1_2"})),
+        ),
         ("DROP TABLE binlane.positions", None, Touched()),
         ("INSERT INTO app.t VALUES (1)", None, Touched()),
     ],

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from binlane.lazy_dataclass import dataclass
+from binlane.state_guard import NO_LIMIT, TRIGGER_OF, trigger_of
 
 if TYPE_CHECKING:
     from pymysql.cursors import Cursor
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 NOW: Final = 0
 """Value of ``stop_at``: every lane stops at its position."""
 _READ: Final = (
-    "SELECT w.stop_at, s.seqno FROM binlane.windows AS w LEFT JOIN binlane.skips AS s "
-    "ON s.channel = w.channel AND s.seqno BETWEEN %s AND %s AND s.state <> 'replayed' "
-    "WHERE w.channel = %s AND w.window_id = %s"
+    f"SELECT t.name, w.stop_at, s.seqno FROM (SELECT MIN(trigger_name) AS name {TRIGGER_OF}'positions') AS t "
+    "LEFT JOIN binlane.windows AS w ON w.channel = %s AND w.window_id = %s LEFT JOIN binlane.skips AS s "
+    f"ON s.channel = w.channel AND s.seqno BETWEEN %s AND %s AND s.state <> 'replayed' {NO_LIMIT}"
 )
 
 
@@ -40,13 +41,16 @@ class Orders:
 
 
 def read_orders(cursor: Cursor, key: PlanKey, first: int, last: int) -> Orders:
-    """The orders for seqnos ``first`` to ``last`` of the window; on the lane's connection, after the
-    compare-and-set."""
-    cursor.execute(_READ, (first, last, key.channel, key.window_id))
+    """The orders for seqnos ``first`` to ``last`` of the window; on the lane's connection, after the compare-and-set.
+
+    Raises StateSchemaError for a trigger of the positions: the compare-and-set has fired it."""
+    cursor.execute(_READ, (key.channel, key.window_id, first, last))
     rows = cursor.fetchall()
-    stop_at = rows[0][0] if rows else None
+    trigger, stop_at, _ = rows[0]
+    if trigger is not None:
+        raise trigger_of("positions", str(trigger))
     return Orders(
-        None if stop_at is None else int(stop_at), frozenset(int(seqno) for _, seqno in rows if seqno is not None)
+        None if stop_at is None else int(stop_at), frozenset(int(seqno) for _, _, seqno in rows if seqno is not None)
     )
 
 
