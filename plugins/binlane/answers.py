@@ -17,6 +17,9 @@ from binlane.safe_text import shown
 
 _SHOWN: Final = 200
 """Characters of what was found."""
+_PLACES: Final = 12
+"""Of binlane's lines through which the error came: a defect of binlane may look like an answer, and whoever gets the
+message has to find it without a traceback."""
 _KEPT: Final = 500
 """Characters of a statement, of which fewer are shown."""
 _COMPUTE: Final = frozenset({"binlog", "kernels", "plan", "work"})
@@ -58,7 +61,8 @@ def unusable(exc: BaseException, server: str | None = None) -> BinlaneError | No
     found = f"{type(exc).__name__}: {exc}"
     return UnusableAnswerError(
         f"{answer.server if server is None else server}: expected an answer of a MySQL or MariaDB server, found one "
-        f"that cannot be used ({found[:_SHOWN]}, in {places[-1]}); the last statement answered was "
+        f"that cannot be used ({found[:_SHOWN]}, in {' from '.join(places[: -_PLACES - 1 : -1])}); the last statement "
+        "answered was "
         f"{shown(answer.statement)!r}. Run that statement by a client of the server: if its answer is "
         "strange, look at host and port of the connection and at what stands between, such as a proxy; if it is not, "
         "this is a defect of binlane: report this message"

@@ -17,6 +17,7 @@ import pytest
 from binlane import driver
 from binlane.answers import answered, unusable
 from binlane.plan.routing import first_appearance
+from binlane.servers import catalog
 from binlane.servers.variables import with_number
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, ChannelOf, run_on
@@ -136,6 +137,16 @@ def test_the_error_names_server_statement_and_what_was_found() -> None:
         error
     )
     assert "'SELECT VERSION()'" in str(error)
+
+
+def test_the_error_has_the_lines_through_which_it_came() -> None:
+    """It may be a defect of binlane that only looks like an answer: the message alone must lead there."""
+    answered("binlane@db1:3306", "SELECT 1")
+    with pytest.raises(AttributeError) as raised:
+        catalog._grouped([None])  # type: ignore[list-item]
+    assert re.search(
+        r", in binlane\.servers\.catalog:\d+ from binlane\.servers\.catalog:\d+\)", str(unusable(raised.value))
+    )
 
 
 def test_a_defect_of_what_reads_no_server_is_no_answer_s() -> None:
