@@ -383,7 +383,7 @@ MUTATIONS: Final = (
         11,
         "orders never skip",
         "state/orders/orders.py",
-        "frozenset(int(seqno) for _, seqno in rows if seqno is not None)",
+        "frozenset(int(seqno) for _, _, seqno in rows if seqno is not None)",
         "frozenset()",
         ("integration/apply/test_orders.py",),
     ),
