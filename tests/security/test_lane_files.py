@@ -1,5 +1,5 @@
-"""A lane file with a statement of the attacker's, with the right digests above it, runs no kind of statement that
-servers do not log.
+"""A lane file with a statement, or rows, of the attacker's, with the right digests above it, runs no kind of statement
+that servers do not log, and reaches nothing that the channel leaves out.
 
 Attacker: whoever runs the plan job, as Spark's driver does. (Who can only write to the work folder: see
 ``test_window_files``.)
@@ -8,6 +8,7 @@ Attacker: whoever runs the plan job, as Spark's driver does. (Who can only write
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from blake3 import blake3
 
-from binlane.errors import PrecheckError
+from binlane.errors import PlanError, PrecheckError
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.plan.row_accounting import ROWS_ONLY
@@ -47,36 +48,65 @@ STATEMENTS: Final = (
 )
 """Statements in place of one of the window's. A line more is an attack more."""
 
+LEFT_OUT: Final = (
+    "INSERT INTO hidden_1.t VALUES (7, 7)",
+    "DELETE FROM tenant_1.t WHERE id IN (SELECT id FROM hidden_1.t)",
+    "DROP DATABASE hidden_1",
+    "CREATE FUNCTION hidden_1.f() RETURNS INT RETURN 1",
+    "ALTER TABLE tenant_1.secret ADD COLUMN c INT",
+    "TRUNCATE TABLE tenant_1.t",
+)
+"""The same in a channel that leaves out ``hidden_1`` and ``tenant_1.secret``, and refuses TRUNCATE."""
+FILTER: Final = """
+[filter]
+exclude_databases = ["hidden_*"]
+exclude_tables = ["tenant_1.secret"]
+[filter.kinds]
+truncate = "refuse"
+"""
+
 families = pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
 
 
+Edit = Callable[[list[Any], list[Any]], bool]
+"""Changes kinds and payloads of a lane file's items; whether there was something to change."""
+
+
 def replaced(folder: WorkFolder, statement: str, kind: str) -> None:
-    """Put ``statement`` in place of the window's DDL, and make all digests anew."""
+    """Put ``statement`` in place of the window's DDL, or of what is there since, and make all digests anew."""
+
+    def edit(kinds: list[Any], payloads: list[Any]) -> bool:
+        places = [at for at, each in enumerate(kinds) if each in ("ddl", "statement")]
+        for at in places[:1]:
+            kinds[at], payloads[at] = kind, statement.encode()
+        return bool(places)
+
+    edited(folder, edit, kinds={ROWS_ONLY: 1})
+
+
+def edited(folder: WorkFolder, edit: Edit, **changes: Any) -> None:
+    """Edit the lane files, and the plan, and make all digests anew."""
     plans = folder.plans(read_inputs(folder).key)
     plan = WindowPlan.from_json(plans.read(PLAN))
     files = [list(of_lane) for of_lane in plan.files]
     for of_lane in files:
         for at, file in enumerate(of_lane):
             path = Path(plans.path(file.name))
-            if not _edit(path, statement, kind):
+            if not _edit(path, edit):
                 continue
             data = path.read_bytes()
             of_lane[at] = dataclasses.replace(file, bytes=len(data), blake3=blake3(data).hexdigest())
-    edited = dataclasses.replace(plan, files=tuple(map(tuple, files)), kinds={ROWS_ONLY: 1}, digest="")
-    data = edited.sealed()[1]
+    data = dataclasses.replace(plan, files=tuple(map(tuple, files)), digest="", **changes).sealed()[1]
     Path(plans.path(PLAN)).write_bytes(data)
     made = {name: plans.read(name) for name in (CONTEXT, DATABASES)}
     note_made(folder, plans, read_inputs(folder).digests, {**made, PLAN: data})
 
 
-def _edit(path: Path, statement: str, kind: str) -> bool:
+def _edit(path: Path, edit: Edit) -> bool:
     table = pq.read_table(path)
-    kinds: list[Any] = table["kind"].to_pylist()
-    if "ddl" not in kinds:
+    kinds, payloads = table["kind"].to_pylist(), table["payload"].to_pylist()
+    if not edit(kinds, payloads):
         return False
-    at = kinds.index("ddl")
-    payloads = table["payload"].to_pylist()
-    kinds[at], payloads[at] = kind, statement.encode()
     for name, values in (("kind", kinds), ("payload", payloads)):
         field = table.schema.field(name)
         table = table.set_column(table.schema.get_field_index(name), field, pa.array(values, field.type))
@@ -99,3 +129,41 @@ def test_a_replaced_statement_is_refused_by_its_kind(channel_of: ChannelOf, fami
     assert channel.target.query("SELECT @@GLOBAL.long_query_time") == before
     assert channel.status.window is not None
     assert channel.status.window.plan_digest is None
+
+
+@families
+def test_what_the_channel_leaves_out_is_refused_by_its_own_rules(channel_of: ChannelOf, family: str) -> None:
+    channel: Channel = channel_of(family, family)
+    channel.write_channel(FILTER)
+    channel.on_both(
+        *(
+            "CREATE DATABASE tenant_1",
+            "CREATE DATABASE hidden_1",
+            "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, v INT)",
+        ),
+        *("CREATE TABLE hidden_1.t (id INT PRIMARY KEY, v INT)", "CREATE TABLE tenant_1.secret (id INT PRIMARY KEY)"),
+    )
+    run_on(channel.source, "INSERT INTO tenant_1.t VALUES (1, 1)", "CREATE TABLE tenant_1.u (id INT PRIMARY KEY)")
+    window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    folder = WorkFolder(window["work"])
+    run_plan_job(folder, InProcess())
+    for number, statement in enumerate(LEFT_OUT):
+        replaced(folder, statement, ("ddl", "statement")[number % 2])
+        expected = r"(?s)a statement that the channel's filter takes, found (hidden_1|tenant_1\.secret|kinds\.truncate)"
+        with pytest.raises(PrecheckError, match=expected):
+            steps.adopt_plan(channel.config, channel.endpoints, folder.uri)
+
+    def as_hidden(kinds: list[Any], payloads: list[Any]) -> bool:
+        for at, kind in enumerate(kinds):
+            if kind == "rows":
+                payloads[at] = payloads[at].replace(b"tenant_1", b"hidden_1")
+        return "rows" in kinds
+
+    replaced(folder, "CREATE TABLE tenant_1.u (id INT PRIMARY KEY)", "ddl")
+    edited(folder, as_hidden)
+    adopted = steps.adopt_plan(channel.config, channel.endpoints, folder.uri)
+    # the lane with these rows moves the barrier, too
+    first = adopted["lanes"][0]["lane"]
+    with pytest.raises(PlanError, match=r"found rows of hidden_1\.t, left out"):
+        steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], first)
+    assert channel.target.query("SELECT * FROM hidden_1.t") == []

@@ -48,6 +48,13 @@ def selection_of(channel: ChannelConfig, schema: Schema) -> Selection:
     )
 
 
+def leaves_out(channel: ChannelConfig) -> bool:
+    """Whether some tables of the source, or of the target, are not the channel's by its file."""
+    rules = channel.filter
+    lists = rules.include_databases, rules.exclude_databases, rules.include_tables, rules.exclude_tables
+    return any(lists) or bool(channel.rename)
+
+
 def renaming_of(channel: ChannelConfig, schema: Schema) -> Renaming:
     """The channel's renames. ``schema``: of the target, whose setting decides whether the case of names counts."""
     return Renaming(channel.rename, bool(channel.rename) and schema.folds_names)

@@ -25,7 +25,7 @@ from binlane.errors import PlanError, PositionError, WindowBusyError
 from binlane.garbage import uncollected
 from binlane.model import CLOCKS_DIFFER, plural, size_text
 from binlane.orchestration import report, step_progress
-from binlane.orchestration.effective_rules import have_rules_changed, selection_of
+from binlane.orchestration.effective_rules import have_rules_changed, leaves_out, selection_of
 from binlane.orchestration.extraction.window_reading import WindowReading, source_of
 from binlane.orchestration.inputs import settings_before, target_has_changed, write_inputs
 from binlane.orchestration.lane_options import apply_options
@@ -321,9 +321,8 @@ def apply_lane(
     with engine.connect() as connection:
         writer = chosen_writer(connection, channel.apply.writer)
     options = dataclasses.replace(apply_options(channel, plan), interrupted=interrupted, writer=writer)
-    result = run_lane(
-        engine, plan, lane, PlannedLanes(folder, plan), options, step_progress.LaneLog(), checked_of(folder)
-    )
+    checked = checked_of(folder, selects=leaves_out(channel))
+    result = run_lane(engine, plan, lane, PlannedLanes(folder, plan), options, step_progress.LaneLog(), checked)
     return {
         "lane": lane,
         "seqno": result.seqno,

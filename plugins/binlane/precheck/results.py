@@ -11,6 +11,8 @@ from binlane.errors import SourceError
 from binlane.json_codec.codec import Codec
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
+from binlane.plan.settings import PlanSettings
+from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules
 from binlane.plan.transaction.rename import renamed_alterations
 from binlane.precheck.definitions.noted import partitioned_as_it_is, read_definitions
 from binlane.precheck.definitions.program_checks import keep_known
@@ -96,12 +98,19 @@ def _unaltered_since(situation: Situation, asked: Source, altered: Collection[Ta
     return Schema(source.flavor, source.version, source.settings, tables=tables)
 
 
-def checked_of(plans: WorkFolder) -> Checked:
-    """What was left. Raises PlanError for a damaged file."""
+def checked_of(plans: WorkFolder, *, selects: bool) -> Checked:
+    """What was left. ``selects``: the channel leaves out tables, so the window's rules are read, too. Raises PlanError
+    for a damaged file."""
     definitions = partitioned = None
     if plans.has(files.SOURCE_TABLES):
         definitions = schema_from_json(plans.read(files.SOURCE_TABLES), plans.path(files.SOURCE_TABLES))
     if plans.has(files.PARTITIONED):
         left = LEFT.read(PartitionedTables, plans.read(files.PARTITIONED), plans.path(files.PARTITIONED))
         partitioned = left.partitioned
-    return Checked(definitions, partitioned)
+    return Checked(definitions, partitioned, _rules_of(plans) if selects else AS_LOGGED)
+
+
+def _rules_of(plans: WorkFolder) -> ChannelRules:
+    """The rules with which the window was extracted: those of the channel's file count from the next one on."""
+    window = plans.window
+    return PlanSettings.from_json(window.read(files.CHANNEL), window.path(files.CHANNEL)).rules

@@ -18,6 +18,7 @@ from binlane.apply.session.context import ContextSetter
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
+from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules
 from binlane.servers.catalog import TableReader, read_schema
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class Checked:
     """The source's definitions of tables that the window alters, as far as they are known."""
     partitioned: frozenset[TableKey] | None = None
     """The partitioned ones of the target's tables that the window writes; None if this is unknown."""
+    rules: ChannelRules = AS_LOGGED
+    """Those of the window, which decide once more whose rows are written."""
 
 
 UNCHECKED = Checked()
@@ -77,5 +80,6 @@ def block_writer(session: LaneSession, catalog: Connection, options: ApplyOption
         collations=options.collations,
         allow_triggers=options.allow_triggers,
         shortens_images=options.shortens_images,
+        left_out=log.checked.rules.left_out if log.checked.rules.selects else None,
     )
     return BlockWriter(session, ContextSetter(session), guard, options.writer, options.allow_unsafe)

@@ -59,7 +59,7 @@ class BinlogRows:
         before = self._handler_counts()
         expected, tables = RowCounts(), set[TableKey]()
         for item in items:
-            tables |= users_tables(item.payload)
+            tables |= users_tables(item.payload, self.guard)
             if self.guard is not None:
                 self.guard.check(item.payload, seqno)
             for events in without_second_cascades(with_whole_sequences(self.session, self._with_short_images(item))):

@@ -128,7 +128,7 @@ class ComparingRows:
         compared."""
         written = RowCounts()
         for item in items:
-            users_tables(item.payload)
+            users_tables(item.payload, self.sql.guard)
             self.sql.enter()
             self._compare(item, seqno)
             self.sql.leave()

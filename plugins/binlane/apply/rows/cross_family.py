@@ -90,7 +90,7 @@ class FamilyRows:
 
     def _parts(self, items: Iterable[Item]) -> Iterator[tuple[bool, Item]]:
         for item in items:
-            users_tables(item.payload)
+            users_tables(item.payload, self.guard)
             if not self.are_by_sql(item.payload):
                 yield False, replace(item, payload=with_plain_updates(item.payload, self.guard.source))
                 continue

@@ -121,7 +121,7 @@ class SqlRows:
         written = RowCounts()
         for item in items:
             payload = with_whole_sequences(self.session, item.payload)
-            users_tables(payload)
+            users_tables(payload, self.guard)
             assert self.guard is not None
             self.guard.check(payload, seqno)
             counted = self._item(payload, seqno)

@@ -55,9 +55,13 @@ class TableGuard:
     """Tables, as ``database.table``, whose triggers may fire when statements write logged rows."""
     shortens_images: bool = False
     """Images of wide rows may be sent shorter (``row_images``)."""
+    left_out: Callable[[TableKey], str | None] | None = None
+    """The rule of the channel that leaves out a table of the target; None: it takes all."""
     _rules: Rules | None = None
     _fitting: set[tuple[bytes, int]] = field(default_factory=set)
     """TABLE_MAPs without table id, with the number of the definition that they fit."""
+    _taken: set[TableKey] = field(default_factory=set)
+    """Tables that no rule leaves out."""
     _read: dict[str, Mapping[TableKey, Table]] = field(default_factory=dict)
     """Tables that were read together, by database."""
 
@@ -155,20 +159,29 @@ def _mismatch(key: TableKey, found: list[str]) -> TableMismatchError:
     )
 
 
-def users_tables(payload: bytes) -> frozenset[TableKey]:
+def users_tables(payload: bytes, guard: TableGuard | None) -> frozenset[TableKey]:
     """The tables that a payload changes. Raises PlanError if it is not self-contained, or changes one of the server's
-    own or of binlane's: for BINLOG a server does not ask which tables the account may change, so rows of ``mysql.*``
-    would make accounts. The precheck refuses a window with such rows in its log; a lane file may be of another's
+    own, of binlane's, or one that the channel leaves out: for BINLOG a server does not ask which tables the account may
+    change, so rows of ``mysql.*`` would make accounts. No plan job writes such rows; a lane file may be of another's
     making."""
     tables = check_self_contained(payload)
     for key in tables:
         if _is_system(key.database):
-            raise PlanError(
-                f"expected rows of users' tables in a lane file, found rows of {key}; no plan job of binlane writes "
-                "them, so another program has changed the window's files: find out who can write to the work folder, "
-                "remove the window's folder there, and run again: the same files are made from the log"
-            )
+            raise _not_written(f"rows of users' tables in a lane file, found rows of {key}")
+    if guard is not None and guard.left_out is not None and not tables <= guard._taken:
+        for key in tables - guard._taken:
+            if (rule := guard.left_out(key)) is not None:
+                raise _not_written(f"rows of tables that the channel takes, found rows of {key}, left out ({rule})")
+            guard._taken.add(key)
     return tables
+
+
+def _not_written(expected: str) -> PlanError:
+    return PlanError(
+        f"expected {expected}; no plan job of binlane writes them, so another program has changed the window's files: "
+        "find out who can write to the work folder, remove the window's folder there, and run again: the same files "
+        "are made from the log"
+    )
 
 
 @functools.lru_cache(10_000)

@@ -87,4 +87,4 @@ def test_a_damaged_list_is_refused(pair: Channel) -> None:
     folder = WorkFolder(str(pair.project))
     folder.write_once(PARTITIONED, b"{}")
     with pytest.raises(PlanError, match=r"partitioned\.json: .*is missing; remove the file and run the task again"):
-        checked_of(folder)
+        checked_of(folder, selects=False)

@@ -6,16 +6,20 @@ Attacker: whoever runs the plan job, as Spark's driver does.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
+from typing import Final, cast
 
 import pytest
 
 from binlane.apply.rows import table_guard
 from binlane.apply.rows.binlog import BinlogRows
-from binlane.apply.rows.table_guard import users_tables
+from binlane.apply.rows.table_guard import TableGuard, users_tables
 from binlane.apply.session.connection import LaneSession
 from binlane.errors import PlanError
 from binlane.model import Flavor, Item, ItemKind, RowCounts, TableKey
+from binlane.plan.transaction.altered_tables import Alterations
+from binlane.plan.transaction.channel_rules import ChannelRules
+from binlane.shards.renaming import Renaming
+from binlane.shards.selection import Selection
 from tests.unit.binlog.test_rows_payload import event, rows
 
 
@@ -27,11 +31,39 @@ def payload(database: bytes, table: bytes = b"global_priv") -> bytes:
 @pytest.mark.parametrize("database", [b"mysql", b"MySQL", b"sys", b"performance_schema", b"binlane", b"BINLANE"])
 def test_rows_of_a_server_s_own_tables_and_of_the_state_are_refused(database: bytes) -> None:
     with pytest.raises(PlanError, match=rf"found rows of {database.decode()}\.global_priv"):
-        users_tables(payload(database))
+        users_tables(payload(database), None)
 
 
 def test_rows_of_users_are_written() -> None:
-    assert users_tables(payload(b"mysql_2")) == {TableKey("mysql_2", "global_priv")}
+    assert users_tables(payload(b"mysql_2"), None) == {TableKey("mysql_2", "global_priv")}
+
+
+RULES: Final = ChannelRules(
+    Selection(exclude_databases=("hidden*",), exclude_tables=("app.secret",)), Renaming((("shop", "market"),))
+)
+
+
+@pytest.mark.parametrize(
+    ("database", "table", "rule"),
+    [
+        (b"hidden_1", b"t", 'exclude_databases "hidden*"'),
+        (b"app", b"secret", 'exclude_tables "app.secret"'),
+        (b"shop", b"t", "no database of the source becomes this one by [rename]"),
+        (b"app", b"t", None),
+        (b"market", b"t", None),
+    ],
+)
+def test_rows_that_the_channel_leaves_out_are_refused_by_its_rules(
+    database: bytes, table: bytes, rule: str | None
+) -> None:
+    guard = TableGuard(Alterations(), Flavor.MARIADB, lambda _: None, left_out=RULES.left_out)
+    item = Item(ItemKind.ROWS, payload(database, table), RowCounts(1))
+    if rule is None:
+        users_tables(item.payload, guard)
+        return
+    with pytest.raises(PlanError) as raised:
+        BinlogRows(cast("LaneSession", Session()), guard).write(iter((item,)), 1)
+    assert f"found rows of {database.decode()}.{table.decode()}, left out ({rule})" in str(raised.value)
 
 
 class Session:
