@@ -12,7 +12,7 @@ import os
 import re
 import socket
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -133,9 +133,15 @@ def _tagged(fields: bytes) -> bytes:
     return wire(T.GTID_TAGGED, bytes((2, (len(body) + 3) << 1, 0)) + body)
 
 
-def _previous(*ranges: tuple[int, int]) -> bytes:
-    pairs = b"".join(struct.pack("<QQ", *each) for each in ranges)
-    return wire(T.PREVIOUS_GTIDS, struct.pack("<Q", 1) + UUID_BYTES + struct.pack("<Q", len(ranges)) + pairs)
+def _previous(*beginnings: int) -> bytes:
+    """A GTID set of intervals of one transaction each."""
+    pairs = b"".join(struct.pack("<QQ", number, number + 1) for number in beginnings)
+    return wire(T.PREVIOUS_GTIDS, struct.pack("<Q", 1) + UUID_BYTES + struct.pack("<Q", len(beginnings)) + pairs)
+
+
+def _log_behind(beginnings: Iterable[int]) -> Attack:
+    """The file alone, with a transaction behind a GTID set that is made when the test runs, not when it is found."""
+    return lambda folder, file: _log(MYSQL, _previous(*beginnings), mysql_gtid(1), *_CHANGE)(folder, file)
 
 
 def _rotate(name: bytes) -> bytes:
@@ -247,11 +253,11 @@ ATTACKS: Final[Mapping[str, tuple[Attack, str]]] = {
         "GTID_TAGGED: a commit at 18446744073709551615 microseconds",
     ),
     "a GTID set from its end": (
-        _log(MYSQL, _previous(*((n, n + 1) for n in range(1_000_001, 1, -2))), mysql_gtid(1), *_CHANGE),
+        _log_behind(range(1_000_001, 1, -2)),
         "PREVIOUS_GTIDS: interval 999999-999999 of a GTID set behind 1000001",
     ),
     "a GTID set of half a million intervals": (
-        _log(MYSQL, _previous(*((n, n + 1) for n in range(3, 1_000_001, 2))), mysql_gtid(1), *_CHANGE),
+        _log_behind(range(3, 1_000_001, 2)),
         "^1 transaction",
     ),
     "a GTID set of 38 MiB": (

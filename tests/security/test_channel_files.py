@@ -27,9 +27,9 @@ _LISTS: Final = b"[variables]\n" + b"".join(
 FILES: Final = {
     "deep lists": CHANNEL + b"tags = " + b"[" * 5_000 + b"]" * 5_000,
     "deep inline tables": CHANNEL + b"[rename]\na = " + b"{a = " * 5_000 + b"1" + b"}" * 5_000,
-    "deep dotted keys": b"owner" + b".a" * 20_000 + b" = 1\n" + CHANNEL,
-    "deep dotted keys of a section": CHANNEL + b"[rename]\na" + b".a" * 20_000 + b" = 1\n",
-    "deep headers": CHANNEL + b"[rename" + b".a" * 20_000 + b"]\n",
+    "deep dotted keys": b"owner" + b".a" * 200_000 + b" = 1\n" + CHANNEL,
+    "deep dotted keys of a section": CHANNEL + b"[rename]\na" + b".a" * 200_000 + b" = 1\n",
+    "deep headers": CHANNEL + b"[rename" + b".a" * 200_000 + b"]\n",
     "a key of a megabyte": CHANNEL + b"[filter]\n" + b"k" * 1_000_000 + b" = 1\n",
     "a text of a megabyte": CHANNEL + b'[window]\nschedule = "' + b"x" * 1_000_000 + b'"\n',
     "a file of nine megabytes": CHANNEL + b"# " + b"x" * 9_000_000,

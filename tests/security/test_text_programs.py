@@ -160,6 +160,7 @@ def test_a_routine_that_is_alike_for_everybody_runs(channel_of: ChannelOf) -> No
     assert channel.target.query("SELECT n FROM app.t") == [(1,)]
 
 
+@pytest.mark.paired
 @pytest.mark.parametrize("security", ["SQL SECURITY INVOKER", "SQL SECURITY DEFINER"])
 @pytest.mark.parametrize(
     ("family", "body"),

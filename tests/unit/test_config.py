@@ -2,6 +2,7 @@
 
 import datetime as dt
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -517,3 +518,37 @@ def test_what_a_verification_compares_is_in_the_digest_of_its_rules(tmp_path: Pa
     assert len({digest(text) for text in ("", *keys)}) == 5
     assert digest("[apply]\nallow_unseen = []\n") == digest("[lanes]\ncount = 3\n") == digest("")
     assert digest('[apply]\nallow_unseen = ["b", "a"]\n') == digest('[apply]\nallow_unseen = ["a", "b"]\n')
+
+
+DOTS = 40 * "."
+NO_LEVELS = (
+    f'a = "{DOTS}"',
+    f"a = '{DOTS}'",
+    f'a = "\\"{DOTS}"',
+    f'a = """\n"{DOTS}"\n{DOTS}\\""" {DOTS}"""""',
+    f"a = '''\n'{DOTS}'\n{DOTS}'''''",
+    f'a = ""\nb = "{DOTS}"',
+    f"a = ''\nb = '{DOTS}'",
+    f"# it's {DOTS}",
+    f'"{DOTS}" = 1',
+    "a.b.c.d.e.f.g = 1\na.b.c.d.e.f.h = 1.5",
+    "[a.b.c]\ne.f.g = [1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5]",
+)
+
+
+@pytest.mark.parametrize("text", NO_LEVELS)
+def test_dots_that_are_no_levels_of_a_key_are_read_as_they_are(tmp_path: Path, text: str) -> None:
+    (tmp_path / "shop.toml").write_text(text)
+    assert Node.read(tmp_path / "shop.toml").value == tomllib.loads(text)
+
+
+@pytest.mark.parametrize("before", ["", *(f"{text}\n" for text in NO_LEVELS)])
+@pytest.mark.parametrize("key", ["z.b.c.d.e.f.g.h = 1", "[z.b.c.d.e.f.g.h]", "z = {'a' . b.c.d.e.f.g.\"h\" = 1}"])
+def test_a_key_of_more_levels_than_tables_may_have_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str, key: str
+) -> None:
+    """tomllib takes time with the square of the levels."""
+    monkeypatch.setattr(tomllib, "loads", None)
+    (tmp_path / "shop.toml").write_text(before + key)
+    with pytest.raises(ConfigError, match="expected at most 8 tables and lists in each other"):
+        Node.read(tmp_path / "shop.toml")

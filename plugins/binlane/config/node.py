@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import field
@@ -18,14 +19,39 @@ _MOST_BYTES: Final = 4 << 20
 _DEEPEST: Final = 8
 _LONGEST: Final = 400
 """Characters of a key, and of a value that an error quotes."""
+_TOKEN: Final = re.compile(
+    r"#[^\n]*"
+    # texts of many lines, which may end in quotes of their own
+    r"|\"{3}(?:[^\\\"]|\\.|\"{1,2}(?!\"))*(?:\"{3,5}|\Z)|'{3}.*?(?:'{3,5}|\Z)"
+    r"|\"(?:[^\"\\\n]|\\[^\n])*\"?|'[^'\n]*'?"
+    r"|(?P<dot>\.)|(?P<end>[\n=,{}\[\]])",
+    re.DOTALL,
+)
+"""The parts of TOML that tell a dotted key's dots from others, up to the first error: tomllib reads no further."""
 SECRETS: Final = ("announce.command", "spark.conf")
 """Keys whose values, or those below them, may be secrets: errors do not show them, nor does `binlane config` what may
 be one."""
 
 
+def _refuse_deep_keys(text: str, file: Path) -> None:
+    """Raises ConfigError for a key of ``_DEEPEST`` parts or more: tomllib takes time with the square of their number,
+    hours for one of a megabyte."""
+    dots = 0
+    for token in _TOKEN.finditer(text):
+        if token["end"] is not None:
+            dots = 0
+        elif token["dot"] is not None:
+            dots += 1
+            if dots >= _DEEPEST - 1:
+                raise _too_deep(file)
+
+
+def _too_deep(file: Path) -> ConfigError:
+    return ConfigError(f"{file}: expected at most {_DEEPEST} tables and lists in each other, found more")
+
+
 def _refuse_bombs(tables: Mapping[str, Any], file: Path) -> None:
-    """Raises ConfigError for keys and levels with which nothing else would end well: dotted keys have a level for each
-    dot, and tomllib counts none of them."""
+    """Raises ConfigError for keys and levels with which nothing else would end well: tomllib counts none of them."""
     level: list[Any] = [tables]
     for _ in range(_DEEPEST):
         keys = [key for each in level if isinstance(each, Mapping) for key in each]
@@ -33,7 +59,7 @@ def _refuse_bombs(tables: Mapping[str, Any], file: Path) -> None:
             raise ConfigError(f"{file}: {long[:40]!r} ...: expected a key of at most {_LONGEST} characters, found more")
         level = [one for each in level for one in _inside(each)]
     if level:
-        raise ConfigError(f"{file}: expected at most {_DEEPEST} tables and lists in each other, found more")
+        raise _too_deep(file)
 
 
 def unknown_key(key: str, known: Collection[str]) -> str:
@@ -74,7 +100,9 @@ class Node:
             raise ConfigError(f"{file}: expected a file of at most {_MOST_BYTES:,} bytes, found more")
         # beside its own errors tomllib raises ValueError for a number of very many digits, RecursionError for nesting
         try:
-            found = tomllib.loads(data.decode("utf-8"))
+            text = data.decode("utf-8")
+            _refuse_deep_keys(text, file)
+            found = tomllib.loads(text)
         except (ValueError, RecursionError) as exc:
             raise ConfigError(f"{file}: expected TOML: {exc}") from exc
         _refuse_bombs(found, file)

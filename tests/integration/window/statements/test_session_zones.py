@@ -210,6 +210,7 @@ TEXTS = {
 """What is on both servers, and what the source logs."""
 
 
+@pytest.mark.paired
 @pytest.mark.parametrize("flavor", [pytest.param("mysql", marks=requires_mysql), "mariadb"])
 @pytest.mark.parametrize("is_loaded", [False, True])
 @pytest.mark.parametrize("case", TEXTS)
