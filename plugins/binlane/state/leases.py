@@ -44,6 +44,12 @@ def bootstrap_lease(channel: str) -> str:
     return lease_name(f"bootstrap {channel}", 0)
 
 
+def load_lease(restore: str) -> str:
+    """The name of the lock of a restore's load, which the connection holds that loads: who has it knows that no other
+    process still writes to the restore's databases."""
+    return lease_name(f"load {restore}", 0)
+
+
 @contextlib.contextmanager
 def beginning(engine: Engine, channel: str) -> Iterator[None]:
     """Hold the lease under which a channel begins. Raises WindowBusyError while a first copy of it, or another

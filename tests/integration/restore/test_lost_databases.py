@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from binlane.bootstrap.sessions import Session
 from binlane.orchestration import steps
 from binlane.orchestration.commands.copies import restore as restoring
 from binlane.orchestration.commands.copies.restore_windows import apply_windows
 from binlane.orchestration.lane_processes import LaneProcesses
+from binlane.state.leases import load_lease
 from tests.integration.restore.scene import answer, contents, scene_of
 from tests.integration.restore.test_replace import former_of
 from tests.integration.window.conftest import Channel, channel, channel_of, clean_servers, run_on
@@ -60,6 +62,34 @@ def test_a_database_that_is_gone_is_no_restored_one(
     again = ("--as", "back2") if stage == "move" else ("--replace",)
     assert scene.restore("r2", *again, "--yes", base="one.sql") == 0, capsys.readouterr().err
     assert contents(target, "back2" if stage == "move" else "back") == scene.expected
+
+
+def test_a_load_whose_lease_is_lost_ends_nothing_and_meets_no_other_one(
+    channel: Channel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene, target = scene_of(channel), channel.target
+    right = restoring._load_dump
+
+    def killed(running: Any, found: Any, own: Session, session: Session) -> None:
+        right(running, found, own, session)
+        # the session with the lease of the restore is idle while a dump is loaded, and somebody ends idle sessions
+        [(idle,)] = session.texts("SELECT CONNECTION_ID()")
+        run_on(target, f"KILL {idle}", log=False)
+        for option in ("--continue", "--drop"):
+            assert channel.cli("restore", option, "r1") != 0
+            assert "restore r1: another process works on it" in capsys.readouterr().err
+        assert channel.cli("restore", "--list", "--json") == 0
+        assert [each["running"] for each in answer(capsys)] == [True]
+        own.execute(f"DO RELEASE_LOCK('{load_lease('r1')}')")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(restoring, "_LEASE_SECONDS", 0)
+        patch.setattr(restoring, "_load_dump", killed)
+        assert scene.restore("r1", "--yes", base="one.sql") != 0
+    assert "restore r1: lost the lease of its load" in capsys.readouterr().err
+    assert target.query("SELECT 1 FROM binlane.channels WHERE channel = 'r1'") == []
+    assert channel.cli("restore", "--continue", "r1") == 0, capsys.readouterr().err
+    assert contents(target, "back") == scene.expected
 
 
 def test_a_replaced_database_that_has_lost_its_tables_has_a_way_out(

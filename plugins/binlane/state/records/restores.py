@@ -137,10 +137,11 @@ def read_restore(connection: Connection, name: str) -> Restore | None:
     return None if row is None else _of(row)
 
 
-def set_stage(connection: Connection, name: str, stage: str, programs: RestorePrograms | None = None) -> None:
-    """Record a stage, and the programs with it."""
+def set_stage(connection: Connection, found: Restore, stage: str, programs: RestorePrograms | None = None) -> None:
+    """Record a stage, and the programs with it; nothing if the restore is not at the stage any more at which it was
+    ``found``: a process that was believed dead sets nothing back."""
     values = {} if programs is None else {"programs": text_of(programs)}
-    stored = update(restores).where(restores.c.channel == name)
+    stored = update(restores).where(restores.c.channel == found.name, restores.c.stage == found.stage)
     connection.execute(stored.values(stage=stage, updated_at=NOW, **values))
 
 

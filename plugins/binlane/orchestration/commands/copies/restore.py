@@ -69,7 +69,7 @@ from binlane.source.older_sessions import highest_older_session
 from binlane.source.start_position import begin
 from binlane.state import tables
 from binlane.state.channels import Channel, Watermark, create_channel, has_channel, read_channel
-from binlane.state.leases import bootstrap_lease, holder, restores_lease
+from binlane.state.leases import bootstrap_lease, holder, load_lease, restores_lease
 from binlane.state.migrations.upgrade import create
 from binlane.state.records.history import read_snapshot
 from binlane.state.records.restores import (
@@ -333,13 +333,13 @@ class _Running:
         """A session for the definitions of the target."""
         return definition_session(self.endpoints.target)
 
-    def enter(self, stage: str) -> None:
+    def enter(self, found: Restore, stage: str, programs: RestorePrograms | None = None) -> None:
         with engine_of(self.endpoints.target).begin() as connection:
-            set_stage(connection, self.name, stage)
+            set_stage(connection, found, stage, programs)
 
 
-def _take_lease(session: Session, name: str) -> None:
-    [(taken,)] = session.texts(f"SELECT GET_LOCK('{bootstrap_lease(name)}', {_LEASE_SECONDS})")
+def _take_lease(session: Session, name: str, lease: str | None = None) -> None:
+    [(taken,)] = session.texts(f"SELECT GET_LOCK('{lease or bootstrap_lease(name)}', {_LEASE_SECONDS})")
     if taken != "1":
         raise WindowBusyError(f"restore {name}: another process works on it; wait until it ends")
 
@@ -347,24 +347,40 @@ def _take_lease(session: Session, name: str) -> None:
 def _load(running: _Running, found: Restore, session: Session) -> None:
     """The base, from its beginning: what an earlier attempt has loaded is dropped. The channel's row is its end."""
     engine, definition = engine_of(running.endpoints.target), found.definition
-    with engine.connect() as connection:
-        is_loaded = has_channel(connection, running.name)
-    if not is_loaded:
-        source = source_of(running.channel, running.endpoints)
-        start = begin(source, definition.begin, None)
-        for database in running.names(found):
-            drop_database(session, database)
-        if definition.base:
-            _load_dump(running, found, session)
-        older = highest_older_session(source, start.position)
-        mark = Watermark(0, start.position, start.gtid_set, start.time, start.fingerprint)
-        create_channel(engine, running.name, start.identity, mark, (tables.restores,), older_sessions=older)
+    # the session that holds the lease does not get the dump's variables. This one has a lease of its own: the other
+    # one says nothing for hours, and if it is gone, the next attempt has to know that nobody loads any more
+    with contextlib.closing(write_session(running.endpoints.target)) as own:
+        _take_lease(own, running.name, load_lease(running.name))
+        with engine.connect() as connection:
+            is_loaded = has_channel(connection, running.name)
+        if not is_loaded:
+            source = source_of(running.channel, running.endpoints)
+            start = begin(source, definition.begin, None)
+            for database in running.names(found):
+                drop_database(own, database)
+            if definition.base:
+                _load_dump(running, found, own, session)
+            older = highest_older_session(source, start.position)
+            mark = Watermark(0, start.position, start.gtid_set, start.time, start.fingerprint)
+            _require_held(own, running.name)
+            create_channel(engine, running.name, start.identity, mark, (tables.restores,), older_sessions=older)
     with engine.connect() as connection:
         record_target(running.channel.work.uri, read_channel(connection, running.name))
-    running.enter(ROLLING)
+    running.enter(found, ROLLING)
 
 
-def _load_dump(running: _Running, found: Restore, session: Session) -> None:
+def _require_held(own: Session, name: str) -> None:
+    """Raises WindowBusyError if the session has lost the lease of the load: what it has loaded may be dropped by now.
+    Raises driver errors if it was ended."""
+    [(held,)] = own.texts(f"SELECT IS_USED_LOCK('{load_lease(name)}') = CONNECTION_ID()")
+    if held != "1":
+        raise WindowBusyError(
+            f"restore {name}: lost the lease of its load, and another process may have begun it again: `binlane "
+            f"restore --list`, then `binlane restore --continue {name}`"
+        )
+
+
+def _load_dump(running: _Running, found: Restore, own: Session, session: Session) -> None:
     definition = found.definition
     dump = dump_of(Path(definition.base), {old for old, _ in definition.databases})
     if dump.digest != definition.digest:
@@ -374,11 +390,9 @@ def _load_dump(running: _Running, found: Restore, session: Session) -> None:
         )
     [(version, usual_mode)] = session.texts("SELECT VERSION(), @@global.sql_mode")
     names = {old: unfinished(final) for old, final in definition.databases}
-    # the session that holds the lease does not get the dump's variables: a session of its own for each load
-    with contextlib.closing(write_session(running.endpoints.target)) as own:
-        loading = DumpLoad(own, version_number(version), definition.base, names, catalogue=session)
-        loading.tables = frozenset(definition.tables)
-        loading.run(dump.statements(usual_mode))
+    loading = DumpLoad(own, version_number(version), definition.base, names, catalogue=session)
+    loading.tables = frozenset(definition.tables)
+    loading.run(dump.statements(usual_mode))
     if isinstance(dump, DumpFolder):
         running.notes += dump.beliefs()
         _require_counts(session, dump, names, definition.tables)
@@ -416,13 +430,12 @@ def _roll(running: _Running, found: Restore, session: Session) -> None:
         require_places(session, names, replaced, f"`binlane restore --drop {running.name}`")
         require_replaceable_now(session, running.endpoints.target, running.name, replaced, on, _anew(running.name))
         former = read_final_programs(running.reader, replaced, only_triggers=False)
-    with engine_of(running.endpoints.target).begin() as connection:
-        set_stage(connection, running.name, REPLACING if replaced else MOVING, RestorePrograms(texts, former))
+    running.enter(found, REPLACING if replaced else MOVING, RestorePrograms(texts, former))
 
 
 def _extend(running: _Running, found: Restore, session: Session) -> None:
     apply_windows(running.channel, running.endpoints, found.definition, running.console)
-    running.enter(COMPLETE)
+    running.enter(found, COMPLETE)
 
 
 def _require_databases(running: _Running, found: Restore, session: Session) -> None:
@@ -466,11 +479,10 @@ def _replace(running: _Running, found: Restore, session: Session) -> None:
         require_places(session, names, replaced, on)
         require_replaceable_now(session, running.endpoints.target, running.name, replaced, on, _anew(running.name))
         former = _put_back(running, found, session)
-        with engine_of(running.endpoints.target).begin() as connection:
-            set_stage(connection, running.name, REPLACING, RestorePrograms(found.programs.texts, former))
+        running.enter(found, REPLACING, RestorePrograms(found.programs.texts, former))
     writer = functools.partial(write_session, running.endpoints.target)
     running.notes += change_places(session, running.reader, writer, names, replaced, former)
-    running.enter(MOVING)
+    running.enter(found, MOVING)
 
 
 def _move(running: _Running, found: Restore, session: Session) -> None:
@@ -482,7 +494,7 @@ def _move(running: _Running, found: Restore, session: Session) -> None:
             f"while it got its name; `binlane restore --drop {running.name}` forgets this restore, then begin it again "
             "under another name (--as)"
         )
-    running.enter(COMPLETE)
+    running.enter(found, COMPLETE)
 
 
 _STAGES: Final[Mapping[str, Callable[[_Running, Restore, Session], None]]] = {
@@ -506,6 +518,8 @@ def drop_restore(
         contextlib.closing(write_session(running.endpoints.target)) as session,
     ):
         _take_lease(session, name)
+        # its databases are dropped: nobody loads into them any more
+        _take_lease(session, name, load_lease(name))
         found = recorded(running.endpoints.target, running.channel)
         if found is not None:
             said = "its databases stay"
@@ -631,7 +645,8 @@ def _standing(name: str, channels: Path, resolve: Resolver | None) -> _Standing:
             found = recorded(endpoints.target, channel)
             if found is None:
                 return _Standing(name, None, None)
-            is_running = holder(connection, bootstrap_lease(name)) is not None
+            leases = (bootstrap_lease(name), load_lease(name))
+            is_running = any(holder(connection, lease) is not None for lease in leases)
             if not has_channel(connection, name):
                 return _Standing(name, found, None, is_running=is_running)
             snapshot = read_snapshot(engine, name, last_windows=2)
