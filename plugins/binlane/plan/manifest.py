@@ -11,7 +11,7 @@ from binlane.errors import PlanError
 from binlane.formats import FORMATS
 from binlane.json_codec.codec import Codec
 from binlane.lazy_dataclass import dataclass
-from binlane.model import Epoch, Flavor, LogPosition, plural
+from binlane.model import Epoch, Flavor, LogPosition, TableKey, plural
 
 _FORMAT: Final = FORMATS["manifest.json"]
 
@@ -67,8 +67,8 @@ class TemporaryDrop:
 
     server_id: int
     connection: int
-    table: str
-    """``database.table``, as it was logged."""
+    key: TableKey
+    """As it was logged."""
 
     @property
     def session(self) -> tuple[int, int]:
@@ -112,6 +112,9 @@ class Manifest:
     later_drops: tuple[TemporaryDrop, ...] = ()
     """What the log had of DROPs behind the window's end when it was read, of tables that connections older than the
     channel may use in the window."""
+    absent: tuple[TableKey, ...] = ()
+    """Tables that such connections use in the window, and that the source does not have as permanent ones: neither when
+    it was asked, nor by the log behind the window. In the source's names; none of an archive."""
     waits_for_drops: bool = False
     """Whether such a connection may use a table whose DROP may still come: as long as the window has no plan, it is
     read again."""

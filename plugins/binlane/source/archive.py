@@ -14,7 +14,7 @@ import re
 import struct
 import time
 import zlib
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from functools import cached_property
 from itertools import pairwise
 from typing import IO, Any, Final, cast
@@ -36,7 +36,7 @@ from binlane.errors import (
 )
 from binlane.kernels import framing
 from binlane.lazy_dataclass import dataclass
-from binlane.model import LogPosition, plural
+from binlane.model import LogPosition, TableKey, plural
 from binlane.regular_files import NotRegularFileError, open_regular
 from binlane.source.gzip_stream import GzipStream
 from binlane.source.identity import described
@@ -102,6 +102,10 @@ class ArchiveSource:
 
     def open_sessions(self) -> None:
         """None: there is no server to ask."""
+
+    def missing_tables(self, tables: Collection[TableKey]) -> frozenset[TableKey]:
+        """None: there is no server to ask."""
+        return frozenset()
 
     def can_begin_at(self, offset: int) -> bool:
         """True: an archive can be read from any offset."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 import numpy as np
@@ -20,12 +20,13 @@ from binlane.model import Item, ItemKind, LogPosition, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.transaction.decode import statement_facts
 from binlane.plan.transaction.temporary_tables import named_engine
+from binlane.schema.letter_case import LetterCase
 from binlane.source.identity import Start, described
 from binlane.source.protocol import LOG_START, EventSource
 from binlane.source.proved import proved
 from binlane.sql.logged_query import logged_query
 from binlane.sql.logged_statement import LoggedText
-from binlane.sql.parse.facts import StatementKind
+from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.plain_statement import parted
 
 _FRAMES = (b"BEGIN", b"COMMIT", b"ROLLBACK")
@@ -36,6 +37,7 @@ _KEEPS_ENGINE: Final = re.compile(
 )
 """Statements that leave each table its engine, unless they name one or rename a table."""
 _DEFINES: Final = re.compile(rb"\b(?:CREATE|ALTER|DROP|RENAME)\b", re.I)
+_NOTHING: Final = StatementFacts(StatementKind.TRANSACTION)
 _STATEMENTS = (int(EventType.QUERY), int(EventType.QUERY_COMPRESSED))
 
 
@@ -52,11 +54,28 @@ def altered_behind(
     for found in _statements(source, start, limit):
         if found is None:
             return None
-        event, log_format, file = found
-        named = _tables(event, log_format, f"{source.name}/{file}", engines=engines)
+        named = _tables(*_read(source, found), engines=engines)
         unread = unread or named is None
         tables |= named or frozenset()
     return Alterations(dict.fromkeys(tables, (0,)), (0,) if unread else ())
+
+
+def untouched_behind(source: EventSource, start: Start, tables: Collection[TableKey]) -> frozenset[TableKey]:
+    """Those of the tables that no statement from ``start`` to the log's present end makes, alters or takes away. Raises
+    SourceError, BinlogError."""
+    left, letters = {*tables}, LetterCase(folds=True)
+    for found in _statements(source, start):
+        if not left:
+            break
+        if found is None:
+            continue
+        facts, statement = _read(source, found)
+        named = _tables(facts, statement, engines=False)
+        if facts is None or named is None:
+            return frozenset()
+        touched, databases = letters.tables(named), letters.names(facts.dropped_in)
+        left -= {key for key in left if letters.table(key) in touched or letters.name(key.database) in databases}
+    return frozenset(left)
 
 
 def definitions_behind(source: EventSource, start: Start) -> Iterator[LoggedText]:
@@ -100,22 +119,29 @@ def _statements(
                 yield frames.raw(index, chunk.offset), log_format, chunk.file
 
 
-def _tables(event: RawEvent, log_format: FormatDescription, name: str, *, engines: bool) -> frozenset[TableKey] | None:
-    """The tables that a statement may alter, and triggers that it drops; None if the statement cannot be parsed."""
+def _read(source: EventSource, found: tuple[RawEvent, FormatDescription, str]) -> tuple[StatementFacts | None, bytes]:
+    """The facts of a statement and its text without variables in front; None if it cannot be parsed."""
+    event, log_format, file = found
     try:
-        query = parse_body(event, log_format, name)
+        query = parse_body(event, log_format, f"{source.name}/{file}")
     except BinlogError:
-        return None
+        return None, b""
     assert isinstance(query, Query)
     if query.sql in _FRAMES:
-        return frozenset()
+        return _NOTHING, query.sql
     executed = logged_query(query, log_format)
     if executed is None:
-        return None
+        return None, b""
     query = executed
     _, statement = parted(query.sql, query.context, log_format.flavor)
     context = query.session(event.header, statement)
-    facts = statement_facts(query.sql, context, log_format.flavor)
+    return statement_facts(query.sql, context, log_format.flavor), statement
+
+
+def _tables(facts: StatementFacts | None, statement: bytes, *, engines: bool) -> frozenset[TableKey] | None:
+    """The tables that a statement may alter, and triggers that it drops; None if the statement cannot be parsed."""
+    if facts is None:
+        return None
     if not (facts.commits_implicitly or facts.create_select):
         return frozenset()
     if engines and _KEEPS_ENGINE.match(statement) and not facts.renames and named_engine(statement) is None:

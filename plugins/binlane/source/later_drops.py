@@ -13,5 +13,5 @@ from binlane.source.temporary import TemporaryTracker
 def with_later_drops(source: EventSource, manifest: Manifest, tracker: TemporaryTracker) -> Manifest:
     """The window with what the log has behind its end. Raises SourceError, as reading the log does."""
     older = read_behind(source, manifest, tracker).older
-    drops = (TemporaryDrop(*session, name) for session, name in sorted(older.dropped or ()))
+    drops = (TemporaryDrop(*session, key) for session, key in sorted(older.dropped or (), key=str))
     return replace(manifest, later_drops=tuple(drops), waits_for_drops=older.waits)

@@ -20,9 +20,11 @@ class OlderTables:
 
     highest: int
     """The highest id of a connection that may be older than the channel; 0: there is none."""
-    used: dict[Session, set[str]] = field(default_factory=dict)
+    used: dict[Session, set[TableKey]] = field(default_factory=dict)
     """Names that such a connection uses in the window, and whose DROP has not come."""
-    dropped: list[tuple[Session, str]] | None = None
+    names: set[TableKey] = field(default_factory=set)
+    """All names that such connections use in the window, by statements that the server has marked."""
+    dropped: list[tuple[Session, TableKey]] | None = None
     """Those whose DROP has come behind the window's end; None inside the window."""
 
     def has(self, session: Session) -> bool:
@@ -32,7 +34,7 @@ class OlderTables:
     def take_use(self, session: Session, tables: Iterable[TableKey]) -> None:
         """A statement that may use the tables as temporary ones; their CREATE is not in the window."""
         if self.dropped is None:
-            self.used.setdefault(session, set()).update(map(str, tables))
+            self.used.setdefault(session, set()).update(tables)
 
     def take_definition(self, session: Session, made: TableKey | None, dropped: Iterable[TableKey]) -> None:
         """A CREATE or DROP TEMPORARY. ``dropped``: those whose CREATE is not in the window."""
@@ -42,9 +44,9 @@ class OlderTables:
         for table in dropped:
             names = alike([table], used)
             if names and self.dropped is not None:
-                self.dropped.append((session, str(table)))
+                self.dropped.append((session, table))
             # a server may have another table of another spelling
-            used -= names & {str(table)} or names
+            used -= names & {table} or names
         if made is not None:
             # the DROP of this name will be that of this table
             used -= alike([made], used)
@@ -72,4 +74,5 @@ class OlderTables:
 
     def behind(self) -> OlderTables:
         """For reading on behind the window's end."""
-        return OlderTables(self.highest, {session: set(names) for session, names in self.used.items()}, [])
+        used = {session: set(names) for session, names in self.used.items()}
+        return OlderTables(self.highest, used, set(), [])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from binlane.binlog.payload import MAX_UNCOMPRESSED
 from binlane.errors import MissingLogError, SourceError, SourceIdentityError, UnsupportedEventError
 from binlane.lazy_dataclass import dataclass
-from binlane.model import Flavor, LogPosition
+from binlane.model import Flavor, LogPosition, TableKey
 
 LOG_START = 4
 """The first event of a file stands behind the four bytes of magic."""
@@ -92,6 +92,10 @@ class EventSource(Protocol):
     def open_sessions(self) -> frozenset[tuple[int, int]] | None:
         """Server id and thread id of each connection of the source's server; None if there is no server to ask, or the
         account does not see them all."""
+
+    def missing_tables(self, tables: Collection[TableKey]) -> frozenset[TableKey]:
+        """Those that the source's server does not have, as permanent tables or views, and says so; none if there is no
+        server to ask, or the account may not know."""
 
     def can_begin_at(self, offset: int) -> bool:
         """Whether reading can begin at this offset without a GTID set."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 import pymysql
 
 from binlane.answers import unusable
+from binlane.binlog.types.literals import identifier
 from binlane.connections import WITH_TLS, login_advice
 from binlane.driver import LoginRefusedError
 from binlane.errors import (
@@ -22,7 +23,7 @@ from binlane.errors import (
     SourceIdentityError,
     SourceUnavailableError,
 )
-from binlane.model import CLOCKS_DIFFER, Flavor, LogPosition
+from binlane.model import CLOCKS_DIFFER, Flavor, LogPosition, TableKey
 from binlane.server_proof import NO_LOG
 from binlane.source.gtid_set import not_logged
 from binlane.source.protocol import LogState
@@ -46,6 +47,9 @@ _GONE: Final = ("could not find first log file", "purged", "not in the binary lo
 _REWOUND: Final = ("impossible position", "> file size", "before the last event", "bogus data")
 _SEES_SESSIONS: Final = re.compile(r"GRANT (?:ALL PRIVILEGES|(?:.*, )?PROCESS(?:,.*)?) ON \*\.\* TO ")
 _FILTER: Final = re.compile(r"Replicate_(?:Wild_)?(?:Do|Ignore)_")
+_MISSING: Final = frozenset({1049, 1146})
+"""No such database, no such table."""
+_MOST_TABLES: Final = 200
 _LEAVING: Final = 5.0
 """Seconds to wait for an earlier reader of this channel to disappear."""
 LOG_PRIVILEGES: Final[Mapping[Flavor, tuple[str, ...]]] = {
@@ -278,6 +282,25 @@ def _set_numbers(connection: Any) -> set[int]:
             raise
         return set()
     return {int(row["number"]) for row in rows}
+
+
+def missing_tables(connection: Any, tables: Collection[TableKey]) -> frozenset[TableKey]:
+    """Those of up to ``_MOST_TABLES`` that the server does not have: of the others it says to an account that may not
+    read them that it may not."""
+    found = set[TableKey]()
+    with connection.cursor() as cursor:
+        # a table that is being altered is there
+        cursor.execute("SET SESSION lock_wait_timeout = 1")
+        for key in sorted(tables, key=str)[:_MOST_TABLES]:
+            try:
+                cursor.execute(f"SELECT 1 FROM {identifier(key.database)}.{identifier(key.table)} LIMIT 0")
+            except pymysql.err.MySQLError as exc:
+                code = exc.args[0] if exc.args else 0
+                if code in _MISSING:
+                    found.add(key)
+                elif code in _UNAVAILABLE:
+                    raise
+    return frozenset(found)
 
 
 def _log_status(connection: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import re
 import struct
 import uuid
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Collection, Generator, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
@@ -26,7 +26,7 @@ from binlane.driver import Connection
 from binlane.errors import BinlogError, SourceError, SourceIdentityError, SourceUnavailableError
 from binlane.kernels import copying
 from binlane.lazy_dataclass import dataclass
-from binlane.model import LOG_FILE_NAME, Flavor, LogPosition
+from binlane.model import LOG_FILE_NAME, Flavor, LogPosition, TableKey
 from binlane.source import server
 from binlane.source.gtid_set import parse_gtid_set
 from binlane.source.protocol import EVERY_SESSION, LARGEST_EVENT, LOG_START, LogChunk, LogState, file_number, too_large
@@ -112,6 +112,11 @@ class ServerSource:
         """All connections; None without PROCESS."""
         with contextlib.closing(self.connected()) as connection, self._named(connection):
             return server.open_sessions(connection)
+
+    def missing_tables(self, tables: Collection[TableKey]) -> frozenset[TableKey]:
+        """Those for which it says so to an account that may read them."""
+        with contextlib.closing(self.connected()) as connection, self._named(connection):
+            return server.missing_tables(connection, tables)
 
     def can_begin_at(self, offset: int) -> bool:
         """Up to 4 GiB. Beyond, MySQL needs its GTID dump command, which has a 64-bit offset, and MariaDB a GTID set."""

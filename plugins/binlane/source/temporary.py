@@ -187,7 +187,9 @@ class TemporaryTracker:
             return
         if facts.routines_used or facts.kind is StatementKind.UNKNOWN:
             self.older.take_call(session)
-        self.older.take_use(session, (each for each in facts.tables if self._tables.find(session, each) is None))
+        unseen = {each for each in facts.tables if self._tables.find(session, each) is None}
+        self.older.names |= unseen
+        self.older.take_use(session, unseen)
 
     def _prepare(self, event: RawEvent, before: LogPosition, log_format: FormatDescription, name: str) -> None:
         if self._in_transaction is not None and self._in_transaction[0] == before:

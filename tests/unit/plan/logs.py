@@ -14,7 +14,7 @@ from blake3 import blake3
 from binlane.binlog.gtids import MariadbGtidFlag
 from binlane.binlog.wire import MAGIC, ChecksumAlgorithm, EventFlag, EventType
 from binlane.choices import Reduce
-from binlane.model import BlockHeader, Epoch, Flavor, Item, LogPosition, RowCounts
+from binlane.model import BlockHeader, Epoch, Flavor, Item, LogPosition, RowCounts, TableKey
 from binlane.plan.barriers import LaneEdges
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.consistency import EpochStarts
@@ -209,6 +209,7 @@ def filtered(
     older_sessions: int = 0,
     restarted: int | None = None,
     later_drops: Sequence[TemporaryDrop] = (),
+    absent: Sequence[TableKey] = (),
 ) -> Filtered:
     """Scan, fold and map a window whose segments end before the transactions ``cuts`` (0-based).
 
@@ -224,6 +225,7 @@ def filtered(
         older_sessions=older_sessions,
         restarted=restarted,
         later_drops=tuple(later_drops),
+        absent=tuple(absent),
         epochs=tuple(epochs_of(transactions, chosen)),
     )
     is_critical = critical_databases(chosen, schema)

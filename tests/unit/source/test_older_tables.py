@@ -18,15 +18,15 @@ def behind(*used: TableKey) -> OlderTables:
 def test_a_drop_is_told_as_it_was_logged_and_may_be_that_of_another_spelling() -> None:
     tables = behind(LARGE)
     tables.take_definition(SESSION, None, [SMALL])
-    assert (tables.dropped, tables.waits) == ([(SESSION, "a.orders")], False)
+    assert (tables.dropped, tables.waits) == ([(SESSION, SMALL)], False)
 
 
 def test_of_two_spellings_the_drop_of_one_leaves_the_other() -> None:
     tables = behind(SMALL, LARGE)
     tables.take_definition(SESSION, None, [SMALL])
-    assert (tables.dropped, tables.waits) == ([(SESSION, "a.orders")], True)
+    assert (tables.dropped, tables.waits) == ([(SESSION, SMALL)], True)
     tables.take_definition(SESSION, None, [LARGE])
-    assert (tables.dropped, tables.waits) == ([(SESSION, "a.orders"), (SESSION, "a.Orders")], False)
+    assert (tables.dropped, tables.waits) == ([(SESSION, SMALL), (SESSION, LARGE)], False)
 
 
 def test_a_table_that_is_made_behind_the_end_is_the_one_that_is_dropped() -> None:

@@ -153,6 +153,10 @@ class WindowReading:
             from binlane.source.later_drops import with_later_drops
 
             manifest = with_later_drops(source, manifest, temporary)
+        if temporary.older.names:
+            from binlane.source.absent_tables import with_absent_tables
+
+            manifest = with_absent_tables(source, manifest, temporary)
         with engine.connect() as connection:
             manifest = with_carried(connection, manifest, prepared, xa.ended, folder)
         return replace(manifest, older_sessions=self.older_sessions)

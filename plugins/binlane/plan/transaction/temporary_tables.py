@@ -18,7 +18,7 @@ from binlane.errors import UnsupportedEventError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.parts import Part, StatementPart
-from binlane.schema.letter_case import AS_TYPED, LetterCase, lower
+from binlane.schema.letter_case import AS_TYPED, LetterCase
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.plain_statement import parted
 
@@ -36,6 +36,7 @@ _DROP: Final = re.compile(rb"\s*DROP\s", re.IGNORECASE)
 _DROPS_INDEX: Final = re.compile(rb"DROP\s+INDEX\b", re.IGNORECASE)
 _COPIED_ENGINES: Final = frozenset({b"INNODB", b"MYISAM", b"MEMORY", b"HEAP", b"ARIA", b"CSV"})
 """Engines whose tables hold nothing but their own rows, so they can be copied."""
+_FOLDING: Final = LetterCase(folds=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,10 +246,10 @@ def which_are_temporary(
     return tuple(found)
 
 
-def alike(tables: Iterable[TableKey], names: Set[str]) -> set[str]:
+def alike(tables: Iterable[TableKey], names: Set[TableKey]) -> set[TableKey]:
     """The names that a server which does not distinguish letters takes for those of the tables."""
-    folded = {lower(str(table)) for table in tables}
-    return {name for name in names if lower(name) in folded}
+    folded = set(map(_FOLDING.table, tables))
+    return {name for name in names if _FOLDING.table(name) in folded}
 
 
 def is_about_one(sql: bytes | memoryview) -> bool:

@@ -9,7 +9,8 @@ statement behind such a one is marked, too, and the log does not show bodies. (T
 
 So a mark proves nothing. What proves that a name is that of a temporary table:
 
-- there is no permanent table of that name;
+- there is no permanent table of that name: not on the target, nor on the source (``Manifest.absent``), which is asked
+  because a target may have lost one;
 - the connection drops a temporary table of that name later, without a CREATE, a rename
   or a call of a routine in between. A server logs the
   DROP of each table that is open when its connection ends, and no DROP of a table that is not there (tried on MariaDB
@@ -19,7 +20,8 @@ The marked statements of a connection that may be older than the channel (``Mani
 that:
 
 - one that changes nothing but proved temporary tables is left out: nothing permanent depends on it;
-- one that reads such a table and changes another cannot be repeated, and one of which nothing is proved is named, too.
+- one that reads such a table and changes another cannot be repeated, and one of which nothing is proved is named, too;
+- one that uses a table that the target lacks, of which the source says nothing, is left out and named.
 
 A name proves nothing for another spelling of it, because a source may have ``Orders`` beside a temporary ``orders``; it
 makes the other one doubtful, because a server that does not distinguish letters has one table of both.
@@ -44,6 +46,10 @@ UNSEEN: Final = "a temporary table of before the channel's beginning, of the con
 UNSURE: Final = "what may be a temporary table of before the channel's beginning, of the connection"
 """The same, of a statement whose tables are not proved to be temporary, or that makes a table: it is applied as it is
 logged."""
+LACKING: Final = (
+    "a table that the target lacks, perhaps a temporary one of before the channel's beginning, of connection"
+)
+"""The same, where only the target is known to have no such table: its statement is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +82,19 @@ def judge(
     restarted: int | None,
     exists: Callable[[TableKey], bool],
     letters: LetterCase,
-    later_drops: Iterable[tuple[Session, str]] = (),
+    later_drops: Iterable[tuple[Session, TableKey]] = (),
+    absent: Set[TableKey] = frozenset(),
 ) -> tuple[list[TemporaryStep], UnseenTables]:
     """The steps of a window without those that are left out, and what is to be done.
 
-    ``older_sessions``, ``restarted`` and ``later_drops``: see ``Manifest``. ``exists``: whether a permanent table of
-    that name may exist on the target; ``letters``: the target's. Raises UnsupportedEventError for a prepared XA
-    transaction that uses such a table.
+    ``older_sessions``, ``restarted``, ``later_drops`` and ``absent``: see ``Manifest``. ``exists``: whether a permanent
+    table of that name may exist on the target; ``letters``: the target's. Raises UnsupportedEventError for a prepared
+    XA transaction that uses such a table.
     """
     ordered = sorted(steps, key=lambda step: (step.seqno, step.part))
     if not older_sessions:
         return ordered, UnseenTables()
-    window = _Window(older_sessions, restarted, exists, OpenTables(letters))
+    window = _Window(older_sessions, restarted, exists, absent, OpenTables(letters))
     proved = window.drops_behind(ordered, later_drops)
     stay = [step for step, names in zip(ordered, proved, strict=True) if not window.leaves_out(step, names)]
     return stay, UnseenTables(tuple(window.left_out), window.unsafe)
@@ -98,24 +105,25 @@ class _Window:
     older_sessions: int
     restarted: int | None
     exists: Callable[[TableKey], bool]
+    absent: Set[TableKey]
     _seen: OpenTables
     """Whose CREATE is in the window."""
     left_out: list[tuple[int, int]] = field(default_factory=list)
     unsafe: dict[str, int] = field(default_factory=dict)
-    _unseen: dict[Session, set[str]] = field(default_factory=dict)
+    _unseen: dict[Session, set[TableKey]] = field(default_factory=dict)
     """The names that have turned out to be those of unseen tables."""
     _callers: set[Session] = field(default_factory=set)
 
     def drops_behind(
-        self, ordered: Sequence[TemporaryStep], later_drops: Iterable[tuple[Session, str]]
-    ) -> list[Set[str]]:
+        self, ordered: Sequence[TemporaryStep], later_drops: Iterable[tuple[Session, TableKey]]
+    ) -> list[Set[TableKey]]:
         """For each step, the names like those of its tables (of a rename, old and new ones) that its connection drops
         later as temporary ones: no CREATE, no rename and no call of a routine lies in between."""
-        dropped: dict[Session, set[str]] = {}
+        dropped: dict[Session, set[TableKey]] = {}
         if self.restarted is None:
             for session, name in later_drops:
                 dropped.setdefault(session, set()).add(name)
-        found: list[Set[str]] = []
+        found: list[Set[TableKey]] = []
         for step in reversed(ordered):
             if not self._may_be_older(step):
                 found.append(frozenset())
@@ -126,7 +134,7 @@ class _Window:
                 names.clear()
             if step.opened is not None:
                 names -= alike([step.opened], names)
-            names.update(map(str, step.closed))
+            names.update(step.closed)
             renamed = {name for pair in step.renamed for name in pair}
             found.append(alike(renamed or step.names.tables, names))
             # the table of before may have been another one, beside the temporary one that is dropped
@@ -134,7 +142,7 @@ class _Window:
         found.reverse()
         return found
 
-    def leaves_out(self, step: TemporaryStep, dropped: Set[str]) -> bool:
+    def leaves_out(self, step: TemporaryStep, dropped: Set[TableKey]) -> bool:
         """``dropped``: the names like those of its tables that are dropped later as temporary ones."""
         if not self._may_be_older(step):
             self._seen.take(step)
@@ -158,7 +166,7 @@ class _Window:
             return False
         return step.session[1] <= self.older_sessions
 
-    def _takes_definition(self, step: TemporaryStep, unseen: set[str]) -> bool:
+    def _takes_definition(self, step: TemporaryStep, unseen: set[TableKey]) -> bool:
         """CREATE and DROP TEMPORARY: whether it drops nothing but unseen tables."""
         if step.opened is not None:
             unseen -= alike([step.opened], unseen)
@@ -172,22 +180,26 @@ class _Window:
         self.left_out.append((step.seqno, step.part))
         return True
 
-    def _judge(self, step: TemporaryStep, unseen: set[str], dropped: Set[str]) -> bool:
+    def _judge(self, step: TemporaryStep, unseen: set[TableKey], dropped: Set[TableKey]) -> bool:
         if step.renamed:
             return self._renames(step, unseen | dropped)
         tables = {table for table in step.names.tables if self._seen.find(step.session, table) is None}
         names = unseen | dropped
-        sure = {table for table in tables if str(table) in names}
+        sure, lacking = tables & names, set[TableKey]()
         if step.names.is_marked and not step.calls and step.session not in self._callers:
             # a routine may have made it: ``lives`` and the precheck follow those
-            sure.update(table for table in tables if not self.exists(table))
+            lacking = {table for table in tables - sure if not self.exists(table)}
+            sure |= lacking & self.absent
+            lacking -= self.absent
         doubtful = {table for table in tables - sure if alike([table], names)}
-        if step.names.makes and (sure or doubtful):
-            self._name(UNSURE, step, sure | doubtful)
+        if step.names.makes and (sure or lacking or doubtful):
+            self._name(UNSURE, step, sure | lacking | doubtful)
             return False
-        if sure:
-            unseen.update(map(str, sure))
-            if not step.names.written <= sure:
+        if sure or lacking:
+            unseen |= sure
+            if lacking:
+                self._name(LACKING, step, lacking)
+            elif not step.names.written <= sure:
                 self._name(UNSEEN, step, sure)
             return True
         # one that uses a table whose CREATE was seen is marked for that
@@ -195,7 +207,7 @@ class _Window:
             self._name(UNSURE, step, tables)
         return False
 
-    def _renames(self, step: TemporaryStep, temporary: Set[str]) -> bool:
+    def _renames(self, step: TemporaryStep, temporary: Set[TableKey]) -> bool:
         """A rename of a temporary table is not told from one of a permanent table: MariaDB does not even mark RENAME
         TABLE. ``temporary``: names of the connection's temporary tables before or behind it."""
         tables = {name for pair in step.renamed for name in pair}

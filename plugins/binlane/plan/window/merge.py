@@ -143,7 +143,8 @@ class _Fold:
             manifest.restarted,
             may_be_permanent(scans, schema),
             schema.letter_case,
-            ((drop.session, drop.table) for drop in manifest.later_drops),
+            ((drop.session, settings.renaming.table(drop.key)) for drop in manifest.later_drops),
+            frozenset(map(settings.renaming.table, manifest.absent)),
         )
         shard_list = parse_shard_list(settings.shard_list, settings.shard_list_path, lanes=settings.lanes)
         rules = AssignerRules(shard_list, settings.renaming, facts.letter_case)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from binlane.binlog.types.literals import identifier
 from binlane.model import Flavor, ItemKind, TableKey
 from binlane.plan.transaction.rename import name_of, sources_of
-from binlane.plan.transaction.unseen_tables import UNSEEN, UNSURE
+from binlane.plan.transaction.unseen_tables import LACKING, UNSEEN, UNSURE
 from binlane.precheck.definitions.program_checks import read_log_end
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.parser import Verdict
@@ -96,6 +96,12 @@ _TODO_UNSURE: Final = (
     "(`binlane recopy CHANNEL --table ...`), set allow_unsafe in the channel's file, which applies this statement as "
     "it is logged; or begin the channel again when that connection has ended"
 )
+_TODO_LACKING: Final = (
+    "if the source has a table of that name, the target has lost it: `binlane recopy CHANNEL --table ...` makes it "
+    "again; else run again when that connection has dropped its temporary tables or has ended, whose DROPs prove what "
+    "it was; or set allow_unsafe in the channel's file, which leaves this statement out, and copy the tables that it "
+    "changes again behind the window"
+)
 _TODO_TEMPORARY: Final = (
     "the log does not show when that table ends, and the target's connection may be another one then: log such calls "
     f"as rows (binlog_format=ROW), or {_TODO}"
@@ -176,7 +182,7 @@ def _way_on(name: str, situation: Situation) -> tuple[str, bool]:
     return (_TODO_IN_PART if name.endswith(LOGGED_IN_PART) else _TODO_UNSAFE), False
 
 
-_TODO_OF_UNSEEN: Final = {UNSEEN: _TODO_UNSEEN, UNSURE: _TODO_UNSURE}
+_TODO_OF_UNSEEN: Final = {UNSEEN: _TODO_UNSEEN, UNSURE: _TODO_UNSURE, LACKING: _TODO_LACKING}
 _NAMING: Final = (check_statement_privileges, check_definers, check_packets, check_unsafe, check_features)
 """Checks that name statements with a better reason than the parser's."""
 

@@ -130,6 +130,24 @@ def is_named(channel: Channel, *statements: str) -> None:
     assert channel.run() is not None
 
 
+def test_a_table_that_the_target_has_lost_is_none_of_a_connection_that_is_older_than_the_channel(
+    beginning: Channel,
+) -> None:
+    run_on(beginning.source, "CREATE TABLE tenant_1.audit (id INT PRIMARY KEY)")
+    with session(beginning, "CREATE TEMPORARY TABLE own (id INT)") as run:
+        first_copy(beginning)
+        # neither server has a permanent one
+        run("INSERT INTO own VALUES (1)")
+        assert beginning.run() is not None
+        beginning.assert_equal()
+        run_on(beginning.target, "DROP TABLE tenant_1.audit", log=False)
+        run("INSERT INTO audit VALUES (1 + 0 * CONNECTION_ID())")
+        with pytest.raises(PrecheckError, match=r"a table that the target lacks, .*tenant_1\.audit.*binlane recopy"):
+            beginning.run()
+    assert beginning.cli("recopy", CHANNEL, "--table", "tenant_1.audit", "--yes") == 0
+    beginning.assert_equal()
+
+
 def test_what_is_read_from_one_into_another_table_is_named_before_the_first_write(beginning: Channel) -> None:
     is_named(beginning, "INSERT INTO p SELECT id + 100, v FROM t")
 

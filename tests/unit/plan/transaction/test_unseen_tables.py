@@ -12,7 +12,7 @@ from binlane.errors import UnsupportedEventError
 from binlane.model import Flavor, ItemKind, TableKey
 from binlane.plan.manifest import TemporaryDrop
 from binlane.plan.routing import Routing
-from binlane.plan.transaction.unseen_tables import UNSEEN, UNSEEN_RULE, UNSURE
+from binlane.plan.transaction.unseen_tables import LACKING, UNSEEN, UNSEEN_RULE, UNSURE
 from binlane.schema.model import Column, Schema, Table, Trigger
 from tests.unit.plan.logs import Filtered, alone, bound, ends, filtered, prepare, rows, settings
 
@@ -32,15 +32,21 @@ SCHEMA: Final = Schema(
 )  # fmt: skip
 
 
+ONLY_THERE: Final = TableKey("a", "only_there")
+DROP_OF_T: Final = TemporaryDrop(7, 6, SHADOWED)
+
+
 def window(
     log: Sequence[tuple[bytes, ...]],
     restarted: int | None = None,
     older: int = OLDEST_YOUNG - 1,
     later_drops: Sequence[TemporaryDrop] = (),
+    absent: Sequence[TableKey] = (ONLY_THERE,),
+    **changes: object,
 ) -> Filtered:
     return filtered(
-        log, settings(), schema=SCHEMA, columnar=True, older_sessions=older, restarted=restarted,
-        later_drops=later_drops,
+        log, settings(**changes), schema=SCHEMA, columnar=True, older_sessions=older, restarted=restarted,
+        later_drops=later_drops, absent=absent,
     )  # fmt: skip
 
 
@@ -79,7 +85,7 @@ def test_what_changes_nothing_but_a_table_that_is_dropped_later_as_a_temporary_o
     assert (statements(found), found.plan.unsafe) == ([DROPPED], {})
     assert found.plan.filtered[UNSEEN_RULE].statements == 1
     assert Routing.from_json(found.routing.to_json(), "x").unseen == found.routing.unseen
-    behind = window(log[:2], later_drops=[TemporaryDrop(7, 6, "a.t")])
+    behind = window(log[:2], later_drops=[DROP_OF_T])
     assert (statements(behind), behind.plan.unsafe) == ([], {})
 
 
@@ -98,7 +104,7 @@ def test_a_name_proves_nothing_for_another_spelling_of_it(text: str, what: str, 
     inside = window([*log, bound(3, DROPPED, alone=True)])
     assert inside.plan.unsafe == {f"{what} 6: {tables}": 1}
     assert (text in statements(inside)) is is_applied
-    assert window(log, later_drops=[TemporaryDrop(7, 6, "a.t")]).plan.unsafe == inside.plan.unsafe
+    assert window(log, later_drops=[DROP_OF_T]).plan.unsafe == inside.plan.unsafe
 
 
 def test_what_changes_a_proved_table_alone_is_left_out_whatever_it_reads() -> None:
@@ -129,13 +135,13 @@ def test_a_mark_alone_proves_nothing(text: str, behind: list[tuple[bytes, ...]])
 def test_a_rename_of_a_name_that_the_connection_drops_later_as_a_temporary_one_is_named(text: str) -> None:
     log = [bound(1, text, alone=True, marked=text.startswith("ALTER")), rows(2, "a")]
     assert window([*log, bound(3, DROPPED, alone=True)]).plan.unsafe == {f"{UNSURE} 6: a.p, a.t": 1}
-    assert window(log, later_drops=[TemporaryDrop(7, 6, "a.t")]).plan.unsafe == {f"{UNSURE} 6: a.p, a.t": 1}
+    assert window(log, later_drops=[DROP_OF_T]).plan.unsafe == {f"{UNSURE} 6: a.p, a.t": 1}
 
 
 def test_a_drop_behind_a_restart_is_that_of_another_connection() -> None:
     log = [bound(1, "DELETE FROM t"), rows(2, "a"), bound(3, DROPPED, alone=True)]
     assert window(log, 2).plan.unsafe == {f"{UNSURE} 6: a.t": 1}
-    assert window(log[:2], 2, later_drops=[TemporaryDrop(7, 6, "a.t")]).plan.unsafe == {f"{UNSURE} 6: a.t": 1}
+    assert window(log[:2], 2, later_drops=[DROP_OF_T]).plan.unsafe == {f"{UNSURE} 6: a.t": 1}
 
 
 REFUSED: Final = [
@@ -194,6 +200,27 @@ def test_all_others_are_what_they_are(log: list[tuple[bytes, ...]], restarted: i
     assert len(statements(found)) == len(log) - (restarted is not None)
 
 
+@pytest.mark.parametrize("absent", [(), (SHADOWED,)], ids=["not asked", "another one"])
+def test_what_the_target_lacks_proves_nothing_unless_the_source_lacks_it(absent: Sequence[TableKey]) -> None:
+    """A target that has lost a table would look whole."""
+    log = [bound(1, "INSERT INTO only_there VALUES (CONNECTION_ID())"), rows(2, "a")]
+    found = window(log, absent=absent)
+    assert found.plan.unsafe == {f"{LACKING} 6: a.only_there": 1}
+    assert statements(found) == []
+    log.append(bound(3, "DROP TEMPORARY TABLE only_there", alone=True))
+    assert window(log, absent=absent).plan.unsafe == {}
+
+
+def test_what_the_source_lacks_and_the_target_has_is_named() -> None:
+    assert window([bound(1, "DELETE FROM t")], absent=(SHADOWED,)).plan.unsafe == {f"{UNSURE} 6: a.t": 1}
+
+
+def test_the_proofs_are_of_the_sources_names() -> None:
+    log = [bound(1, "INSERT INTO t VALUES (1)", "INSERT INTO only_there VALUES (1)")]
+    found = window(log, later_drops=[DROP_OF_T], renames=[["a", "z"]])
+    assert (found.plan.unsafe, statements(found)) == ({}, [])
+
+
 def test_what_has_turned_out_to_be_one_stays_one_until_it_is_dropped() -> None:
     log = [
         bound(1, "UPDATE only_there SET id = 1"),
@@ -214,7 +241,7 @@ def test_statements_of_a_transaction_are_left_out_one_by_one() -> None:
     assert found.plan.filtered[UNSEEN_RULE].statements == 3
     mixed = [*bound(1, "UPDATE t SET id = 1", "x")]
     mixed[2] = bound(1, "INSERT INTO p VALUES (1)", marked=False)[1]
-    assert statements(window([tuple(mixed)], later_drops=[TemporaryDrop(7, 6, "a.t")])) == ["INSERT INTO p VALUES (1)"]
+    assert statements(window([tuple(mixed)], later_drops=[DROP_OF_T])) == ["INSERT INTO p VALUES (1)"]
 
 
 def test_a_prepared_xa_transaction_with_one_is_refused() -> None:
