@@ -47,7 +47,7 @@ from binlane.servers.engines import engine_of, kept_connections
 from binlane.shards.selection import EVERYTHING, Selection
 from binlane.source.end_position import Until, UntilGtid, UntilLogEnd, UntilPosition, UntilTime
 from binlane.state.carried.files import Settlement
-from binlane.state.carried.older_sessions import settle_older_sessions
+from binlane.state.carried.older_sessions import settle_sessions
 from binlane.state.channels import Channel, read_channel
 from binlane.state.leases import holder, recopy_lease
 from binlane.state.orders.stops import clear_stop, request_stop
@@ -353,7 +353,7 @@ def advance(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> Answ
         met = count_conflicts(connection, channel.name, plan.window_id)
     note = report.summary_note(plan, met)
     compared = functools.partial(forget_compared, channel=channel.name, is_replaced=replaced_tables(folder, plan).names)
-    older = functools.partial(settle_older_sessions, channel=channel.name, folder=folder.window)
+    older = functools.partial(settle_sessions, channel=channel.name, folder=folder.window)
     closing = (Settlement(plan, folder.window), older, compared)
     mark = finish_window(engine, channel.name, plan.window_id, plan.digest, note, closing)
     with engine.connect() as connection:
@@ -530,7 +530,7 @@ def _adopt_unfinished(
         name = bounds.window_id
         reading = WindowReading(
             channel, endpoints, state.source_identity, window.start, name, folder, None, state.older_sessions,
-            _followed(channel, endpoints),
+            _followed(channel, endpoints), state.lost_sessions,
         )  # fmt: skip
         with step_progress.extraction(endpoints.target, channel.name, name, told, is_dry=False) as progress:
             manifest = reading.log(UntilPosition(bounds.end), progress)

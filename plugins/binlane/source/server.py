@@ -262,13 +262,24 @@ def _leaves_out(connection: Any) -> bool:
 
 def open_sessions(connection: Any) -> frozenset[tuple[int, int]] | None:
     """Server id and thread id of each connection, and the number that it logs in place of this one, where that can be
-    read; None if the account sees its own alone."""
+    read; None if the account sees its own alone, or the server may not list them all."""
     grants = [str(next(iter(row.values()))) for row in _rows(connection, "SHOW GRANTS")]
     if not any(_SEES_SESSIONS.match(grant) for grant in grants):
         return None
     own = int(_value(connection, "SELECT @@GLOBAL.server_id"))
     numbers = {int(row["Id"]) for row in _rows(connection, "SHOW PROCESSLIST")}
+    if connection.thread_id() not in numbers or _loses_threads(connection):
+        return None
     return frozenset((own, number) for number in numbers | _set_numbers(connection))
+
+
+def _loses_threads(connection: Any) -> bool:
+    """Whether MySQL lists the connections of its performance schema, and that has had no room for one."""
+    lost = "SHOW GLOBAL STATUS LIKE 'Performance_schema_thread_instances_lost'"
+    by_schema = "SHOW GLOBAL VARIABLES LIKE 'performance_schema_show_processlist'"
+    if not any(row["Value"] == "ON" for row in _rows(connection, by_schema)):
+        return False
+    return any(int(row["Value"]) > 0 for row in _rows(connection, lost))
 
 
 def _set_numbers(connection: Any) -> set[int]:

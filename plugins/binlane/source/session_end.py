@@ -1,6 +1,8 @@
-"""What an operator says in ``source.ended_sessions``: that a connection of the source has ended."""
+"""That a connection of the source has ended: an operator says it in ``source.ended_sessions``, or the source."""
 
 from __future__ import annotations
+
+from dataclasses import field
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition
@@ -16,14 +18,16 @@ class SessionEnd:
     created: LogPosition
     """In front of the transaction that created the first of these tables: a server gives numbers of connections again
     behind a restart."""
+    is_named: bool = field(default=True, compare=False)
+    """An operator has said it; False: an earlier window has found it in the source's list of connections."""
 
     @classmethod
-    def of(cls, text: str) -> SessionEnd:
-        """Of an entry, whose form the channel's file has been checked for."""
+    def of(cls, text: str, *, is_named: bool = True) -> SessionEnd:
+        """Of an entry, whose form the channel's file or state has been checked for."""
         session, _, created = text.partition("@")
         server_id, _, connection = session.partition(":")
         file, _, offset = created.rpartition(":")
-        return cls((int(server_id), int(connection)), LogPosition(file, int(offset)))
+        return cls((int(server_id), int(connection)), LogPosition(file, int(offset)), is_named)
 
     def __str__(self) -> str:
         return f"{self.session[0]}:{self.session[1]}@{self.created}"

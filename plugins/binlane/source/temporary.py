@@ -149,12 +149,19 @@ class TemporaryTracker:
         if statement_facts(executed.sql, executed.session(event.header), log_format.flavor).temporary:
             # a CREATE or DROP uses none that was there
             return
+        where = f"{name}:{event.offset}: expected no more statements of connection {session[1]}, "
+        found = "found one that uses a temporary table; nothing of the window was written."
+        if not end.is_named:
+            raise PrecheckError(
+                f"{where}whose temporary tables an earlier window has dropped, because the source's list of "
+                f"connections did not have it ({end}: a connection that sets pseudo_thread_id is not there), {found} "
+                "What it changes from here on is lost with these tables: begin the channel again when that connection "
+                "has ended (`Begin a channel again` in docs/recovery.md)"
+            )
         raise PrecheckError(
-            f"{name}:{event.offset}: expected no more statements of connection {session[1]}, which has ended by "
-            f"source.ended_sessions of the channel ({end}), found one that uses a temporary table; nothing of the "
-            "window was written. If the server was restarted in between, this is another connection: take the entry "
-            "out. Else the tables that it changes are lost: begin the channel behind this connection, and keep the "
-            "entry for connections that have ended"
+            f"{where}which has ended by source.ended_sessions of the channel ({end}), {found} If the server was "
+            "restarted in between, this is another connection: take the entry out. Else the tables that it changes are "
+            "lost: begin the channel behind this connection, and keep the entry for connections that have ended"
         )
 
     def _may_be_of_older(self, event: RawEvent) -> bool:
@@ -242,6 +249,8 @@ class TemporaryTracker:
     def restarted(self, seqno: int) -> None:
         """The source was restarted before transaction ``seqno``, after a crash that dropped all open tables."""
         self.older.restart()
+        # their numbers are those of other connections now
+        self._ends = {session: end for session, end in self._ends.items() if end.is_named}
         if self._follows_users and self.lost is None:
             self.lost = self.owners() - self.users
         if self._tables.tables:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import UTC
-from typing import Any
+from typing import Any, Final
 from uuid import uuid4
 
 from sqlalchemy import (
@@ -57,6 +57,8 @@ class Channel:
     """Who asked the channel to stop, when and where; None: it may run."""
     older_sessions: int = 0
     """The highest id of a source's connection that may be older than the channel."""
+    lost_sessions: tuple[str, ...] = ()
+    """The source's connections that an earlier window has taken for ended, as ``SessionEnd`` writes them."""
     target_identity: str = ""
     """The server whose rows the state speaks of."""
     incarnation: str = ""
@@ -151,10 +153,10 @@ def read_channel(
             f"channel {name}: expected the server that its state was written on, {row.target_identity}, found "
             f"{row.here}: {elsewhere(name)}"
         )
-    older = row.older_sessions or 0
+    older, lost = row.older_sessions or 0, tuple(filter(None, (row.lost_sessions or "").split(",")))
     return Channel(
         row.channel, row.uuid, row.source_identity, watermark_of(row), row.windows, row.stopped, older,
-        row.target_identity, row.incarnation,
+        lost, row.target_identity, row.incarnation,
     )  # fmt: skip
 
 
@@ -201,9 +203,18 @@ def begun_at(connection: Connection, name: str) -> float:
     return float(found.replace(tzinfo=UTC).timestamp())
 
 
-def forget_older_sessions(connection: Connection, name: str) -> None:
-    """The source's server was restarted behind the channel's beginning: none of its connections is older."""
-    connection.execute(update(channels).where(channels.c.channel == name).values(older_sessions=0))
+NO_SESSIONS: Final[Mapping[str, Any]] = {"older_sessions": 0, "lost_sessions": None}
+"""Of a channel whose source was restarted: none of its connections is older, and each number is another one's."""
+
+
+def keep_sessions(connection: Connection, channel: Channel, lost: Collection[str], *, is_restarted: bool) -> None:
+    """What a window says of the source's connections: ``lost`` are those that it takes for ended."""
+    values = dict(NO_SESSIONS) if is_restarted else {}
+    if lost:
+        before = () if is_restarted else channel.lost_sessions
+        values["lost_sessions"] = ",".join(dict.fromkeys((*before, *lost)))
+    if values:
+        connection.execute(update(channels).where(channels.c.channel == channel.name).values(**values))
 
 
 def watermark_of(row: Row[Any]) -> Watermark:

@@ -89,6 +89,8 @@ _COMMAND = _pattern("a command's name and option", r"[a-z][a-z -]{0,39}")
 _ERROR = _pattern("the kind of an error, or nothing", r"\w{0,100}")
 _COPY = _pattern("the name of a copy, copies_<channel>_<seqno>_<number>", r"copies_[0-9a-f]{8}_\d{1,20}_\d{1,10}")
 _PLACE = _pattern("a place in a log, file.number:offset", r"[^/\\\0-\x1f\x7f]{1,512}\.\d{1,18}:\d{1,19}")
+_END = r"\d{1,10}:\d{1,20}@[^/\\\0-\x1f\x7f,@]{1,512}\.\d{1,18}:\d{1,19}"
+_SESSIONS = _pattern("ends of connections, server:connection@file.number:offset, by commas", rf"{_END}(?:,{_END})*")
 _BEFORE = _pattern(
     "a word, kept:change:attempt:server, or digest:tables:ids:server:version",
     r"kept:-?\d{1,18}:\d{1,18}:[^\0-\x1f\x7f:]*|(?!kept:)[^\0-\x1f\x7f:]*(?::\d{1,18}(?::[^\0-\x1f\x7f]*)?)?",
@@ -104,7 +106,8 @@ VALUES: Final[Mapping[str, Mapping[str, Values]]] = {
         "source_identity": _PRINTABLE, "watermark_seqno": _SEQNO,
         "source_file": _LOG_FILE, "source_offset": _COUNT, "gtid_set": _GTID, "source_time": _SECONDS,
         "fingerprint": _PRINTABLE, "windows": _COUNT, "stopped": _TEXT, "stopped_at": _TIME, "complete_at": _TIME,
-        "complete_through": _SECONDS, "older_sessions": _COUNT, "created_at": _TIME, "updated_at": _TIME,
+        "complete_through": _SECONDS, "older_sessions": _COUNT,
+        "lost_sessions": _SESSIONS, "created_at": _TIME, "updated_at": _TIME,
     },
     "windows": {
         "channel": _CHANNEL, "window_id": _WINDOW, "number": _COUNT, "state": _words("open", "finished"),

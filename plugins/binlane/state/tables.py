@@ -90,6 +90,8 @@ channels = _table(
     Column("complete_through", Double),
     # the highest id of a source's connection that may be older than the channel; NULL and 0: there is none
     Column("older_sessions", BigInteger),
+    # the source's connections that ended unseen with open temporary tables, by commas; NULL: there is none
+    Column("lost_sessions", _LONG),
     Column("created_at", _TIME, nullable=False),
     Column("updated_at", _TIME, nullable=False),
 )

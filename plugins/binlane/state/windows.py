@@ -20,7 +20,7 @@ from binlane.plan.manifest import Manifest
 from binlane.plan.window_facts import WindowFacts, facts_of
 from binlane.plan.window_plan import WindowPlan
 from binlane.server_proof import is_another_source
-from binlane.state.channels import Channel, Watermark, read_channel, watermark_values
+from binlane.state.channels import NO_SESSIONS, Channel, Watermark, read_channel, watermark_values
 from binlane.state.json_columns import optional_value_of, text_of, value_of
 from binlane.state.positions import LanePosition, lane_positions, place_lanes
 from binlane.state.splits import Split, read_splits
@@ -155,7 +155,7 @@ def note_empty(engine: Engine, mark: Watermark, read: Manifest, through: float |
         values |= watermark_values(replace(mark, source=read.end, gtid_set=read.gtid_set, fingerprint=read.fingerprint))
         if read.restarted is not None:
             # no later window reads the place of the restart
-            values["older_sessions"] = 0
+            values |= NO_SESSIONS
     with engine.begin() as connection:
         channel = read_channel(connection, read.channel, for_update=True)
         if channel.watermark == mark and read_open_window(connection, channel.name) is None:

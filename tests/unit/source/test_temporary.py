@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
 
 import pytest
@@ -9,8 +10,10 @@ import pytest
 from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import Boundaries
 from binlane.binlog.wire import EventType
+from binlane.errors import PrecheckError
 from binlane.model import LogPosition
 from binlane.shards.selection import EVERYTHING, Selection
+from binlane.source.session_end import SessionEnd
 from binlane.source.temporary import TemporaryTracker
 from tests.unit.binlog.cases import wire
 from tests.unit.plan.logs import bound, ends, prepare, rows, segment_of
@@ -72,3 +75,21 @@ def test_a_window_ends_before_the_tables_of_a_transaction_that_has_not_ended(
 def test_a_drop_of_another_spelling_drops_the_table_where_the_servers_fold_names(folds: bool) -> None:
     log = bound(1, MAKE), bound(2, "DROP TEMPORARY TABLE IF EXISTS TMP")
     assert open_since(*log, selection=Selection(folds_names=folds)) == (None if folds else 1)
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+def test_a_connection_that_has_ended_is_another_one_behind_a_restart(is_named: bool) -> None:
+    data, segment = segment_of([bound(1, "INSERT INTO t SELECT a FROM tmp")])
+    reader = LogReader(data, segment.source_file)
+    end = SessionEnd((7, 6), LogPosition("binlog.000001", 4), is_named)
+    tracker, events = TemporaryTracker(ends=[end]), list(reader.events())
+
+    def take() -> None:
+        for event in events:
+            tracker.take(event, LogPosition("binlog.000007", 4), reader.format, reader.name)
+
+    with pytest.raises(PrecheckError, match="source.ended_sessions" if is_named else "pseudo_thread_id is not there"):
+        take()
+    tracker.restarted(2)
+    with pytest.raises(PrecheckError) if is_named else contextlib.nullcontext():
+        take()

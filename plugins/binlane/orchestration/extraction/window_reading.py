@@ -78,6 +78,13 @@ class WindowReading:
     """See ``Manifest``."""
     selection: Selection = EVERYTHING
     """What the channel takes: a temporary table that it leaves out holds no window."""
+    lost_sessions: tuple[str, ...] = ()
+    """See ``Channel``: a statement of one of them is refused."""
+
+    @property
+    def _ends(self) -> tuple[SessionEnd, ...]:
+        lost = (SessionEnd.of(each, is_named=False) for each in self.lost_sessions)
+        return (*lost, *map(SessionEnd.of, self.channel.source.ended_sessions))
 
     @classmethod
     def of_next(
@@ -87,7 +94,9 @@ class WindowReading:
         window = f"{state.watermark.seqno + 1:012d}-{uuid.uuid4().hex[:8]}"
         folder = WorkFolder(channel.work.uri).child(channel.name).child(window)
         mark, older = state.watermark, state.older_sessions
-        return cls(channel, endpoints, state.source_identity, mark, window, folder, None, older, selection)
+        return cls(
+            channel, endpoints, state.source_identity, mark, window, folder, None, older, selection, state.lost_sessions
+        )
 
     def log(self, until: Until, progress: Progress) -> Manifest:
         """Segments from ``begin`` up to ``until``, and the prepared XA transactions that the window ends.
@@ -100,7 +109,7 @@ class WindowReading:
             prepared = read_open_xa(connection, channel.name)
         xa, temporary, loads = (
             XaTracker((each.xid for each in prepared), self.selection),
-            TemporaryTracker(self.selection, map(SessionEnd.of, channel.source.ended_sessions), self.older_sessions),
+            TemporaryTracker(self.selection, self._ends, self.older_sessions),
             LoadFileTracker(),
         )
         source = source_of(channel, self.endpoints)
@@ -135,7 +144,11 @@ class WindowReading:
                     log.warning(
                         "%s: %s: its connection has ended without a DROP in the log", manifest.end, tracker.text
                     )
-                    manifest = replace(manifest, restarts=(*manifest.restarts, manifest.last_seqno + 1))
+                    manifest = replace(
+                        manifest,
+                        restarts=(*manifest.restarts, manifest.last_seqno + 1),
+                        lost_sessions=tuple(str(each) for each in temporary.possible_ends() if each.session in lost),
+                    )
             if end is None:
                 continue
             log.info("%s: %s: the window ends before it", end, tracker.text)

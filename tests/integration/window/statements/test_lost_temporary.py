@@ -16,7 +16,9 @@ import pytest
 from binlane.errors import PrecheckError, WindowOpenError
 from binlane.model import Flavor
 from binlane.orchestration.request import WindowRequest
+from binlane.servers.engines import engine_of
 from binlane.source.server import open_sessions
+from binlane.state.channels import keep_sessions, read_channel
 from lab.servers import PrivateServer
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
 
@@ -113,6 +115,31 @@ def test_one_that_logs_another_number_than_its_own_is_not_taken_for_ended(
     assert channel.run() is not None
     channel.assert_equal()
     end()
+
+
+def test_one_that_was_taken_for_ended_and_goes_on_is_refused(channel_of: ChannelOf) -> None:
+    """MariaDB shows to nobody what a connection logs in place of its number, as programs that apply a log set it."""
+    channel = begun(channel_of, Flavor.MARIADB)
+    channel.on_both("CREATE TABLE tenant_1.tmp (v INT)", "INSERT INTO tenant_1.tmp VALUES (1), (2)")
+    run, end = opened(channel.source, "tenant_1", "SET pseudo_thread_id = 1")
+    assert channel.run() is not None
+    [kept] = channel.status.channel.lost_sessions
+    assert ":1@" in kept
+    run_on(channel.source, "INSERT INTO tenant_1.t VALUES (2, 2)")
+    assert channel.run() is not None
+    run("DELETE FROM tmp")
+    with pytest.raises(PrecheckError, match=r"more statements of connection 1, whose temporary tables an earlier .*re"):
+        channel.run()
+    assert channel.target.query("SELECT COUNT(*) FROM tenant_1.tmp") == [(2,)]
+    end()
+    # behind a restart of the source the number is another connection's
+    with engine_of(channel.endpoints.target).begin() as connection:
+        state = read_channel(connection, CHANNEL)
+        keep_sessions(connection, state, [], is_restarted=False)
+        keep_sessions(connection, read_channel(connection, CHANNEL), ["7:5@binlog.000001:4"], is_restarted=False)
+        assert read_channel(connection, CHANNEL).lost_sessions == (kept, "7:5@binlog.000001:4")
+        keep_sessions(connection, read_channel(connection, CHANNEL), ["7:6@binlog.000002:4"], is_restarted=True)
+        assert read_channel(connection, CHANNEL).lost_sessions == ("7:6@binlog.000002:4",)
 
 
 def test_an_account_that_may_not_see_set_numbers_sees_the_connections(channel_of: ChannelOf) -> None:
