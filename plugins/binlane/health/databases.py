@@ -9,7 +9,7 @@ from binlane.choices import VerifyScope
 from binlane.lazy_dataclass import dataclass
 from binlane.state.records.databases import DatabasePage, DatabaseRecord, InWindow
 from binlane.state.records.history import seconds_of
-from binlane.state.records.verifications import CLEAN, DRIFT, INCOMPLETE, EndedVerification
+from binlane.state.records.verifications import CLEAN, DRIFT, EndedVerification
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def _verified(
         # what the last verification has left is in the record, as long as nothing has removed suspects since
         is_last = at == 0 and not record.pending and each.suspects == suspects
         covers = not each.scope and (each.kind == VerifyScope.FULL or each.number in numbers)
-        if covers and (each.state == CLEAN or (is_last and each.state != INCOMPLETE)):
+        if covers and (each.state == CLEAN or (is_last and not each.has_gap)):
             if any(_may_concern(drift, record, each.through_seqno) for drift in drifts):
                 return None
             return LastVerification(each.kind, each.number, each.through_seqno, seconds_of(each.ended_at))

@@ -230,7 +230,10 @@ class ArchiveSource:
         # removed files may be in the index only at its beginning
         if there != order[len(order) - len(there) :]:
             gone = next(name for name in order[order.index(there[0]) :] if name not in found)
-            raise MissingLogError(f"{self.name}: the index names {gone}, found no such file; put the file back")
+            raise MissingLogError(
+                f"{where}: the index names {gone}, found no such file; put the file back, or the server's index of "
+                "before it"
+            )
         bases, first = set(map(base_of, there)), file_number(there[0])
         return [name for name in found if base_of(name) in bases and file_number(name) >= first]
 

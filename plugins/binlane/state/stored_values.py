@@ -178,8 +178,9 @@ VALUES: Final[Mapping[str, Mapping[str, Values]]] = {
     },
     "verifications": {
         "id": _ID, "channel": _CHANNEL, "kind": _words(*VerifyScope), "window_id": _ANY_WINDOW,
-        "through_seqno": _SEQNO, "state": _VERIFICATION, "started_at": _TIME, "ended_at": _TIME, "tables": _COUNT,
-        "chunks": _COUNT, "compared_rows": _COUNT, "drift": _COUNT, "pending": _COUNT, "progress": _TEXT,
+        "through_seqno": _SEQNO, "state": _VERIFICATION, "has_gap": _integer(0, 1), "started_at": _TIME,
+        "ended_at": _TIME, "tables": _COUNT, "chunks": _COUNT, "compared_rows": _COUNT, "drift": _COUNT,
+        "pending": _COUNT, "progress": _TEXT,
         "progress_key": _TEXT, "scope": _TEXT, "equal_rows": _COUNT, "logged_rows": _COUNT, "expected_rows": _COUNT,
         "seconds": _SECONDS,
     },

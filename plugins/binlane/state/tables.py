@@ -362,8 +362,10 @@ verifications = _table(
     Column("window_id", _WINDOW_ID, nullable=False),
     # the watermark when the verification began; it proves equality up to this seqno
     Column("through_seqno", _SEQNO, nullable=False),
-    # running, clean, pending or drift
+    # running, clean, pending, drift or incomplete
     Column("state", String(10), nullable=False),
+    # 1: the account did not see everything, whatever the state is; NULL: it has not ended
+    Column("has_gap", BigInteger),
     Column("started_at", _TIME, nullable=False),
     Column("ended_at", _TIME),
     Column("tables", BigInteger, nullable=False),

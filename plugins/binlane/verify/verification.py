@@ -370,7 +370,7 @@ class Verifier:
             save_progress(connection, verification.id, self._counts, None)
             for table in finished:
                 note_table(connection, self.channel, table, verification.id, seqno)
-            end_verification(connection, verification.id, state, drift, len(suspects) - drift)
+            end_verification(connection, verification.id, state, drift, len(suspects) - drift, has_gap=not is_whole)
             if self.options.scope.is_all and is_whole:
                 if self.options.full:
                     cover_all(connection, self.channel, verification.through_seqno, self.rules_digest, verification.id)

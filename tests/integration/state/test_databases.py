@@ -33,7 +33,7 @@ def ended(engine: Engine, state: str, *, kind: str = "full", scope: tuple[str, .
     with engine.begin() as connection:
         number = begin_verification(connection, CHANNEL, kind, "w1", 7, scope).id
         if state != "running":
-            end_verification(connection, number, state, 0, 0)
+            end_verification(connection, number, state, 0, 0, has_gap=False)
 
 
 def test_older_verifications_are_those_that_decide(engine: Engine) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from binlane.health.databases import LastVerification, databases_of
@@ -65,6 +67,8 @@ def test_the_last_verification_proves_it_equal_while_only_other_databases_differ
     # a repair has removed suspects since: they may have been its own
     assert verified(*found, suspects=2) == (("full", 40) if state == "pending" else None)
     assert verified(full(state, 60, "crm"), suspects=3) is None
+    # what the account did not see of it is in no record
+    assert verified(replace(found[0], has_gap=True), suspects=3) is None
 
 
 def test_the_end_is_a_time() -> None:

@@ -68,7 +68,7 @@ def test_an_index_hides_no_file_behind_its_first_one(
 
 
 def test_a_file_that_the_index_names_must_be_there(tmp_path: Path) -> None:
-    with pytest.raises(MissingLogError, match=r"the index names binlog\.000003"):
+    with pytest.raises(MissingLogError, match=r"/[^/]+\.index: the index names binlog\.000003"):
         files(tmp_path, "1 2", "1 2 3")
 
 

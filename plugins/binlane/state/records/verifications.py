@@ -218,6 +218,8 @@ class EndedVerification:
     """The databases and tables that were asked for, as patterns; empty: all."""
     suspects: int = 0
     """Of the channel at its end: rows and definitions that differed, drift and pending."""
+    has_gap: bool = False
+    """The account did not see everything."""
 
 
 def ended_verifications(connection: Connection, channel: str, limit: int) -> tuple[EndedVerification, ...]:
@@ -226,7 +228,9 @@ def ended_verifications(connection: Connection, channel: str, limit: int) -> tup
     window = (windows.c.channel == verifications.c.channel) & (windows.c.window_id == verifications.c.window_id)
     c = verifications.c
     ended = (
-        select(c.id, c.state, c.kind, c.through_seqno, c.ended_at, c.scope, c.drift, c.pending, windows.c.number)
+        select(
+            c.id, c.state, c.kind, c.through_seqno, c.ended_at, c.scope, c.drift, c.pending, c.has_gap, windows.c.number
+        )
         .join(windows, window, isouter=True)
         .where(c.channel == channel, c.ended_at.is_not(None))
         .order_by(c.id.desc())
@@ -241,6 +245,7 @@ def ended_verifications(connection: Connection, channel: str, limit: int) -> tup
         EndedVerification(
             row.state, row.kind, row.number, row.through_seqno, str(row.ended_at),
             optional_value_of(_Texts, row.scope, c.scope) or (), row.drift + row.pending,
+            bool(row.has_gap),
         )
         for row in found
     )  # fmt: skip
@@ -362,12 +367,14 @@ def save_progress(connection: Connection, number: int, counts: Counts, progress:
     )
 
 
-def end_verification(connection: Connection, number: int, state: str, drift: int, pending: int) -> None:
+def end_verification(
+    connection: Connection, number: int, state: str, drift: int, pending: int, *, has_gap: bool
+) -> None:
     """Record the end of a verification; ``drift`` and ``pending``: numbers of the remaining suspects."""
     connection.execute(
         update(verifications)
         .where(verifications.c.id == number)
-        .values(state=state, drift=drift, pending=pending, ended_at=NOW)
+        .values(state=state, drift=drift, pending=pending, has_gap=int(has_gap), ended_at=NOW)
     )
 
 
