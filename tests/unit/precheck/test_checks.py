@@ -33,7 +33,7 @@ from binlane.sql.requirements import CASCADE_TRIGGERS, COMPUTED_MODE, DEFINER, P
 from binlane.work.logged_statements import LaneStatement
 from tests.unit.binlog.row_events import EVERY_COLUMN, table_map_body
 from tests.unit.plan.logs import settings
-from tests.unit.precheck.situations import PLAN, applying, said, schema, situation, target_of
+from tests.unit.precheck.situations import PLAN, applying, schema, situation, target_of
 
 TESTS: Final = Path(__file__).parents[2]
 KEY: Final = TableKey("shop", "t")
@@ -518,6 +518,12 @@ def test_a_window_that_is_begun_is_not_asked_about_again() -> None:
     assert run_checks(of, checks_of(of)) == ()
 
 
+@pytest.mark.parametrize("name", sorted(CHECKS.keys() - ASKED_AGAIN))
+def test_a_check_of_windows_that_are_not_begun_does_not_ask_whether_one_is(name: str) -> None:
+    """``checks_of`` is the one door."""
+    assert "begun" not in CHECKS[name].__code__.co_names
+
+
 @pytest.mark.parametrize("name", WINDOWS)
 def test_a_window_that_is_begun_is_asked_for_what_the_target_is_now_alone(name: str) -> None:
     """What its own statements have done, and what became of the source, stands in no way of its end."""
@@ -564,9 +570,3 @@ def test_a_window_s_statements_fit_the_packet_that_they_were_planned_for(packet:
     check = TARGET_CHECKS["max-allowed-packet"]
     assert list(check(TargetSituation(facts(max_allowed_packet=str(packet)), planned))) == []
     assert list(check(TargetSituation(facts(max_allowed_packet=str(packet // 2)), planned))) != []
-
-
-def test_a_window_that_is_begun_was_compared_with_the_source_before() -> None:
-    of = WINDOWS["session-variables"][0]
-    assert said(of, "session-variables")
-    assert not said(with_source(replace(of, begun=True), div_precision_increment="8"), "session-variables")

@@ -202,20 +202,19 @@ class Behind:
 
 
 @pytest.mark.parametrize(
-    ("undone", "behind", "begun", "found"),
+    ("undone", "behind", "found"),
     [
-        pytest.param(NAMED, Alterations({NAMED: (0,)}), False, ["shop.t"], id="named"),
-        pytest.param(NAMED, Alterations({HIDDEN: (0,)}), False, [], id="another"),
-        pytest.param(ANY_TABLE, Alterations({HIDDEN: (0,)}), False, ["other.log"], id="behind-a-routine"),
-        pytest.param(NAMED, None, False, ["shop.t"], id="not-known"),
-        pytest.param(NAMED, Alterations({NAMED: (0,)}), True, [], id="begun-and-checked-before"),
-        pytest.param(HIDDEN, Alterations({HIDDEN: (0,)}), False, [], id="not-on-the-target"),
+        pytest.param(NAMED, Alterations({NAMED: (0,)}), ["shop.t"], id="named"),
+        pytest.param(NAMED, Alterations({HIDDEN: (0,)}), [], id="another"),
+        pytest.param(ANY_TABLE, Alterations({HIDDEN: (0,)}), ["other.log"], id="behind-a-routine"),
+        pytest.param(NAMED, None, ["shop.t"], id="not-known"),
+        pytest.param(HIDDEN, Alterations({HIDDEN: (0,)}), [], id="not-on-the-target"),
     ],
 )
 def test_engines_that_the_source_gives_to_tables_behind_the_window_are_named(
-    undone: TableKey, behind: Alterations | None, begun: bool, found: list[str]
+    undone: TableKey, behind: Alterations | None, found: list[str]
 ) -> None:
-    made = replace(of(failed(undone), (INNODB, INNODB)), source=cast(Source, Behind(behind)), begun=begun)
+    made = replace(of(failed(undone), (INNODB, INNODB)), source=cast(Source, Behind(behind)))
     vars(made).update(everything=(INNODB, INNODB), source_as_named=PLAIN)
     lines = [line for line in said(made, CHECK) if "perhaps another one since" in line]
     assert [line.partition(":")[0] for line in lines] == found

@@ -30,7 +30,6 @@ from tests.unit.precheck.test_checks import plan, with_calls
             [],
             id="in one stretch of open temporary tables",
         ),
-        pytest.param(with_calls("SELECT makes()", "SELECT drops()", begun=True), [], id="of a window that is begun"),
         pytest.param(
             with_calls("SELECT makes()", "SELECT drops()", plan=plan(flavor=Flavor.MARIADB)),
             [],

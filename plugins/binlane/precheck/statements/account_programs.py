@@ -80,8 +80,6 @@ def check_account_programs(situation: Situation) -> Iterator[Finding]:
     """Routines, views and triggers behind the window's statements that ask which account or server runs them, in a
     channel with a filter, and routines of their invoker's privileges that name the target's accounts or ``binlane``;
     also with ``allow_unsafe``: their caller's privileges are not the target's account's."""
-    if situation.begun:
-        return
     runs, opens_views = _runs_programs(situation), situation.needs.ddl and situation.target.flavor is Flavor.MARIADB
     if runs or opens_views:
         found = list(_naming_kept(situation))

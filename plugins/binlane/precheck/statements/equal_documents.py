@@ -71,7 +71,7 @@ def check_equal_documents(situation: Situation) -> Iterator[Finding]:
     """UPDATEs from or to MySQL that set a JSON column to a document that only one server takes for the one before."""
     target = situation.target
     flavors = {situation.plan.flavor, target.flavor}
-    if situation.begun or situation.channel.apply.allow_unsafe or flavors == {Flavor.MARIADB}:
+    if situation.channel.apply.allow_unsafe or flavors == {Flavor.MARIADB}:
         return
     is_one_family = flavors == {Flavor.MYSQL}
     if is_one_family and not (target.is_on("log_bin") and target.value("binlog_format") == "ROW"):

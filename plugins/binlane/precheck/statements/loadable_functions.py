@@ -30,7 +30,7 @@ _TODO: Final = (
 def check_called(situation: Situation) -> Iterator[Finding]:
     """Loadable functions behind the window's statements that the source has and the target has not."""
     needs, source = situation.needs, situation.source
-    if situation.begun or source is None or not (needs.statements or needs.loads):
+    if source is None or not (needs.statements or needs.loads):
         return
     makes = any(True for text in situation.every_text for _ in programs_made_by(text))
     if not (makes or any(situation.stored_triggers) or situation.program_names):

@@ -74,7 +74,7 @@ _TODO: Final = (
 def check_numbers(situation: Situation) -> Iterator[Finding]:
     """Statements that take several numbers of AUTO_INCREMENT columns, of which other sessions may have taken some in
     between: for rows of a query or file without a lock, and what triggers and functions insert."""
-    if situation.begun or situation.channel.apply.allow_unsafe or not takes_rows(situation):
+    if situation.channel.apply.allow_unsafe or not takes_rows(situation):
         return
     numbers = _Numbers(situation, RowOrder(situation))
     for logged, what in islice(chain(numbers.of_queries(), numbers.of_lists(), numbers.behind()), _MOST_FINDINGS):

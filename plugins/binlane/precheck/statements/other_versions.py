@@ -143,7 +143,7 @@ _TODO_COLUMN: Final = (
 
 def check_other_versions(situation: Situation) -> Iterator[Finding]:
     """What MariaDB servers of the two series answer otherwise, in statements, bodies behind them and columns."""
-    parts = () if situation.begun or situation.channel.apply.allow_unsafe else _parts_between(situation)
+    parts = () if situation.channel.apply.allow_unsafe else _parts_between(situation)
     if parts:
         found = (*_of_texts(situation, parts), *_of_bodies(situation, parts), *_of_columns(situation, parts))
         yield from islice(found, _MOST_FINDINGS)

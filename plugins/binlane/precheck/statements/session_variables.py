@@ -28,7 +28,7 @@ def check_session_variables(situation: Situation) -> Iterator[Finding]:
     """Variables that no log holds and that source and target do not have alike, where the window's statements or tables
     see them."""
     needs = situation.needs
-    if situation.begun or not (needs.statements or needs.loads or needs.ddl or has_rows_with_expressions(situation)):
+    if not (needs.statements or needs.loads or needs.ddl or has_rows_with_expressions(situation)):
         return
     if situation.source is None:
         return

@@ -38,8 +38,6 @@ _UNREAD: Final = "a statement in a character set that is not read"
 def check_kinds(situation: Situation) -> Iterator[Finding]:
     """Statements of the lane files that no server logs, and that the channel does not allow by their kind; and those
     that its filter leaves out."""
-    if situation.begun:
-        return  # the target has the plan's digest
     found = (
         _finding(logged, *refused)
         for logged in every_form(situation.plans, situation.plan)

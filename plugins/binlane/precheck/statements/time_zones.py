@@ -88,7 +88,7 @@ class _Other:
 def check_zones(situation: Situation) -> Iterator[Finding]:
     """Times in a zone that is another one on the target, or unknown there, and rows of which the log has no zone."""
     needs = situation.needs
-    if situation.begun or not (needs.statements or needs.loads or needs.ddl or has_rows_with_expressions(situation)):
+    if not (needs.statements or needs.loads or needs.ddl or has_rows_with_expressions(situation)):
         return
     severity = Severity.INFO if situation.channel.apply.allow_unsafe else Severity.FATAL
     for each in (*_sessions(situation), *_converted(situation)):

@@ -228,7 +228,7 @@ def check_temporary_tables(situation: Situation) -> Iterator[Finding]:
     of one block are one transaction of the target. Which tables a connection has from an earlier window nobody tells.
     """
     plan, target = situation.plan, situation.target
-    if situation.begun or not (situation.needs.statements or situation.needs.ddl):
+    if not (situation.needs.statements or situation.needs.ddl):
         return
     texts = situation.every_text
     if not target.makes_temporary_tables and not any("TEMPORARY" in each.words for each in texts):
@@ -331,7 +331,7 @@ def alike_behind(situation: Situation) -> tuple[KnownProgram, ...]:
 
 def _compares(situation: Situation) -> bool:
     """Whether a statement of the window may run what both servers have for themselves, and both can be asked."""
-    if situation.begun or situation.source is None:
+    if situation.source is None:
         return False
     needs = situation.needs
     if needs.statements or needs.loads:

@@ -69,8 +69,7 @@ class ColumnChange(NamedTuple):
 
 def check_converted_columns(situation: Situation) -> Iterator[Finding]:
     """Columns whose type the window changes to one that a target of the other family converts otherwise."""
-    is_allowed = situation.channel.apply.allow_unsafe or situation.begun
-    if is_allowed or situation.plan.flavor is situation.target.flavor:
+    if situation.channel.apply.allow_unsafe or situation.plan.flavor is situation.target.flavor:
         return
     followed = _FollowedTables(situation)
     for text in situation.every_text:

@@ -41,9 +41,6 @@ def check_default_collations(situation: Situation) -> Iterator[Finding]:
     for requirement in plan.requirements:
         if requirement.feature == DATABASE_SET:
             asked.pop(requirement.subject, None)
-    # of a window that is begun some of it may have run
-    if situation.begun:
-        return
     past = _Past(situation)
     for each in situation.default_collations(asked):
         yield from past.findings(each, asked[each.name])

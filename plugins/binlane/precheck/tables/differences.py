@@ -258,7 +258,7 @@ def check_renamed_databases(situation: Situation) -> Iterator[Finding]:
 
 def check_other_channels(situation: Situation) -> Iterator[Finding]:
     """Databases of the window that another channel writes on the same target."""
-    for database, channel in () if situation.begun else situation.other_writers:
+    for database, channel in situation.other_writers:
         todo = (
             "each can overwrite rows of the other, and no snapshot of the target is a state of a source: leave the "
             "database out of one of them (filter.exclude_databases), or rename it in one of them ([rename]); if "
@@ -294,7 +294,7 @@ def check_read_only_databases(situation: Situation) -> Iterator[Finding]:
     and the cascades of foreign keys are refused as well; and while a lane lifted the option, or left out what the
     source's log sets, every other session could write what it may not write on a replica.
     """
-    if situation.begun or not _may_be_read_only(situation):
+    if not _may_be_read_only(situation):
         return
     for name, spells in sorted(_spells(situation).items()):
         changed = [(seqno, spell) for spell in spells for seqno in _changes(situation, name, spell)]

@@ -214,7 +214,7 @@ def _told(situation: Situation) -> ToldEngines:
 def _given_since(situation: Situation, target: Schema, keys: Collection[TableKey]) -> Iterator[Finding]:
     """Tables that may have had another engine on the source when the window was logged."""
     keys = sorted((key for key in keys if target.table(key) is not None), key=str)
-    if situation.source is None or not keys or situation.begun:
+    if situation.source is None or not keys:
         return
     behind = situation.source.engines_behind()
     since = None if behind is None else renamed_alterations(behind, situation.renaming)
@@ -477,7 +477,7 @@ def check_fulltext_programs(situation: Situation) -> Iterator[Finding]:
     """Routines, views and triggers that ask a FULLTEXT index, behind statements whose blocks may hold the rows before
     them: InnoDB's index has no row of a transaction before it commits."""
     needs, is_allowed = situation.needs, situation.channel.apply.allow_unsafe
-    if situation.begun or is_allowed or not (needs.statements or needs.loads):
+    if is_allowed or not (needs.statements or needs.loads):
         return
     if situation.settings.block_transactions == 1:
         return

@@ -51,7 +51,7 @@ _OF_FAMILY: Final = {
 def check_encryption(situation: Situation) -> Iterator[Finding]:
     """Encrypted tables, databases and tablespaces that a target without their keys cannot make."""
     target = situation.target
-    if situation.begun or target.flavor is not situation.plan.flavor:
+    if target.flavor is not situation.plan.flavor:
         return  # the option is one of the other family
     asked = {
         (each.subject, each.detail): seqno

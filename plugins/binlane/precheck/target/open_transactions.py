@@ -33,7 +33,7 @@ _TODO: Final = (
 def check_open_transactions(situation: Situation) -> Iterator[Finding]:
     """Statements on tables without transactions, in a transaction that may have been open where the channel began."""
     if (
-        not situation.older_sessions or situation.begun or situation.source_tables is None
+        not situation.older_sessions or situation.source_tables is None
         or situation.channel.apply.allow_unsafe or not situation.needs.statements
     ):  # fmt: skip
         return
