@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pymysql
 
-from binlane.apply.session.innodb_dictionary import stored_pattern
+from binlane.apply.session.innodb_dictionary import stored_like, stored_pattern
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, Item, SessionContext
@@ -36,6 +36,7 @@ _DENIED: Final = 1227
 _NO_VIEW: Final = 1109
 """MariaDB with innodb_sys_tables = OFF."""
 _INNODB: Final = "innodb"
+_MOST_LIKES: Final = 64
 _ATOMIC_DDL: Final = (8, 0, 0)
 _ENGINE: Final = re.compile(r"\bENGINE\s*=?\s*['\"`]?(\w+)", re.I)
 """An engine that a statement names; any other word behind ENGINE counts as one, too."""
@@ -294,8 +295,14 @@ def _innodb_ids(session: LaneSession, tables: set[tuple[str, str]]) -> list[tupl
     names = (f"{stored_pattern(schema)}/{stored_pattern(name)}" for schema, name in tables)
     # partitions are tables of their own: name#P#partition
     wanted = re.compile(f"(?:{'|'.join(names)})(?:#p#.*)?", re.IGNORECASE)
+    likes = sorted({f"{stored_like(schema)}/{stored_like(name)}%" for schema, name in tables})
+    if len(likes) > _MOST_LIKES:
+        likes = sorted({f"{stored_like(schema)}/%" for schema, _ in tables})
+    where = " OR ".join(["name LIKE %s"] * len(likes))
+    query = f"SELECT name, table_id FROM information_schema.{view} WHERE {where}"
     try:
-        found = session.rows(f"SELECT name, table_id FROM information_schema.{view}") if tables else []
+        # a server with ten thousand tables sends no others
+        found = session.rows(query, (*likes,)) if tables else []
     except pymysql.err.MySQLError as exc:
         if error_code(exc) not in (_DENIED, _NO_VIEW):
             raise

@@ -54,6 +54,11 @@ def stored_pattern(name: str) -> str:
     return "".join(char if _PLAIN.match(char) else f"(?:{_STORED}|{re.escape(char)})" for char in name)
 
 
+def stored_like(name: str) -> str:
+    """A pattern of LIKE that such a name matches, and others, too."""
+    return "".join(char if _PLAIN.match(char) else "%" for char in name)
+
+
 def child_columns(session: LaneSession, parent: TableKey) -> tuple[ChildColumn, ...] | None:
     """All columns of a table that foreign keys of the target refer to; None if the account cannot know, because it
     neither sees all databases nor has PROCESS."""
@@ -74,7 +79,7 @@ def _stored_keys(session: LaneSession, parent: TableKey) -> list[ChildColumn]:
     is_new = session.flavor is Flavor.MYSQL and session.version >= (8, 0, 0)
     query = _STORED_KEYS.format(prefix="innodb_" if is_new else "innodb_sys_")
     names = parent.database, parent.table
-    like = "/".join("".join(char if _PLAIN.match(char) else "%" for char in name) for name in names)
+    like = "/".join(map(stored_like, names))
     pattern = re.compile("/".join(map(stored_pattern, names)), re.IGNORECASE)
     return [
         ChildColumn(str(child).replace("/", ".", 1), str(column).lower())
