@@ -6,6 +6,7 @@ read it; and another site in the browser of somebody who may edit.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -149,3 +150,26 @@ def test_no_spelling_of_a_path_and_no_method_reaches_more(client: TestClient, ro
         override = {"X-HTTP-Method-Override": "POST", "X-Method-Override": "POST", "X-HTTP-Method": "POST"}
         answer = client.request(method, path, headers={**headers, **override}, json={})
         assert answer.status_code in (401, 405), (method, path, answer.status_code)
+
+
+@pytest.mark.parametrize("declared", [None, b"4096", b"1" + 18 * b"0", b"-1", 30 * b"9", "\u0663".encode()])
+def test_no_request_without_an_end_is_kept(client: TestClient, declared: bytes | None) -> None:
+    """A body is read before anybody asks who has sent it."""
+    pieces, answers = itertools.count(), list[Mapping[str, Any]]()
+
+    async def receive() -> Mapping[str, Any]:
+        assert next(pieces) < 100, "the server goes on reading"
+        return {"type": "http.request", "body": 4096 * b"[", "more_body": True}
+
+    async def send(message: Mapping[str, Any]) -> None:
+        answers.append(message)
+
+    headers = [(b"content-type", b"application/json"), *([] if declared is None else [(b"content-length", declared)])]
+    scope = {
+        "type": "http", "method": "POST", "path": f"/api/channels/{CHANNEL}/skip", "raw_path": b"", "query_string": b"",
+        "headers": headers, "root_path": "", "scheme": "http", "http_version": "1.1", "server": ("airflow", 80),
+        "client": ("10.0.0.9", 1), "asgi": {"version": "3.0"},
+    }  # fmt: skip
+    asyncio.run(client.app(scope, receive, send))  # type: ignore[arg-type]
+    assert answers[0]["status"] == 413
+    assert next(pieces) <= 17

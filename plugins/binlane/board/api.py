@@ -19,6 +19,7 @@ from fastapi.responses import JSONResponse
 
 from binlane.board import models, record_models
 from binlane.board.board_reader import BoardReader, NotFound, Place
+from binlane.board.body_limit import BodyLimit
 from binlane.board.gate import ReaderError
 from binlane.board.host import Host, guard_action, session_token
 from binlane.board.metrics import CONTENT_TYPE, exposition
@@ -68,6 +69,7 @@ def build_app(host: Host) -> FastAPI:
         redoc_url=None,
         openapi_url=None,
     )
+    app.add_middleware(BodyLimit)
     app.middleware("http")(_with_headers)
     app.add_exception_handler(NotFound, _not_found)
     app.add_exception_handler(PermissionError, _forbidden)
