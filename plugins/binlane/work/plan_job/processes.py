@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import threading
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing.context import ForkServerContext, ForkServerProcess
@@ -53,6 +54,11 @@ class ForkedProcesses(ForkServerContext):
             return (
                 f"ended with exit code {code}, and has printed why; a script that runs binlane does so below "
                 'if __name__ == "__main__":'
+            )
+        if code == -signal.SIGBUS:
+            return (
+                "was ended by SIGBUS: a file that it had mapped, such as a segment of 128 MiB or more, was cut while "
+                "it was read, or its disk has failed; find out who can write to the work folder"
             )
         return "was killed from outside (kill -9, or out of memory)"
 

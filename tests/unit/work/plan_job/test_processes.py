@@ -112,6 +112,42 @@ def test_a_killed_process_of_the_plan_job_is_told_in_one_line(tmp_path: Path, wh
     assert len(said.splitlines()) == 1
 
 
+CUT = """
+import os, sys
+from pathlib import Path
+from binlane.errors import BinlaneError
+from binlane.work.files import WorkFolder
+from binlane.work.memory_map import mapped
+from binlane.work.plan_job.job import LocalProcesses
+
+def work(name):
+    with mapped(WorkFolder(sys.argv[1]), name, 1) as data:
+        os.truncate(Path(sys.argv[1]) / name, 0)
+        return bytes(data)
+
+if __name__ == "__main__":
+    try:
+        list(LocalProcesses(2).run("scan", work, [["a"], ["b"]]))
+    except BinlaneError as exc:
+        sys.exit(f"{type(exc).__name__}: {exc}")
+"""
+
+
+def test_a_segment_that_somebody_cuts_while_it_is_read_is_an_error_that_says_so(tmp_path: Path) -> None:
+    """Attacker: who can write to a work folder of this machine."""
+    for name in "ab":
+        (tmp_path / name).write_bytes(bytes(1 << 20))
+    script = tmp_path / "cut.py"
+    script.write_text(CUT)
+    command = [sys.executable, str(script), str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "plugins")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.stderr.startswith(
+        "ExecutorsLostError: a process of the plan job was ended by SIGBUS: a file that it had"
+    )
+    assert len(done.stderr.splitlines()) == 1
+
+
 @pytest.mark.parametrize("send", [os.kill, os.killpg], ids=["to the command alone", "as a terminal does"])
 def test_an_interrupted_plan_job_does_not_wait_for_its_batches(
     tmp_path: Path, send: Callable[[int, int], None]
