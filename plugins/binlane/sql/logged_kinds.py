@@ -69,7 +69,8 @@ NOT_LOGGED: Final = (
         "CREATE LOGFILE",
     ),
     *("CREATE RESOURCE", "CREATE SERVER", "CREATE UNDO", "DEALLOCATE", "DROP LOGFILE", "DROP RESOURCE", "DROP SERVER"),
-    *("DROP UNDO", "EXECUTE", "EXPLAIN", "FLUSH BINARY", "FLUSH LOGS", "FLUSH TABLES WITH READ LOCK", "HANDLER"),
+    *("DROP UNDO", "EXECUTE", "EXPLAIN", "FLUSH BINARY", "FLUSH LOGS", "FLUSH MASTER", "FLUSH OTHER"),
+    *("FLUSH SLAVE", "FLUSH TABLES WITH READ LOCK", "HANDLER"),
     *("IMPORT TABLE", "INSTALL", "KILL", "LOAD INDEX", "LOCK", "PREPARE", "PURGE", "RESET", "RESTART", SELECT_INTO),
     *("SET", "SET GLOBAL", "SHOW", "SHUTDOWN", "START", "STOP", SYSTEM_TABLES, "UNINSTALL", "UNLOCK", "USE", OTHER),
 )
@@ -94,6 +95,23 @@ _FILE: Final = re.compile(r"\b(?:OUT|DUMP)FILE\b", re.I)
 _NAMES_OWN: Final = re.compile(r"\b(?:mysql|performance_schema)\b", re.I)
 """Occurs in each text that names one of these databases."""
 _TABLES: Final = frozenset({"TABLE", "TABLES", "VIEW"})
+_FLUSHED: Final = frozenset(
+    {
+        *("HOSTS", "STATUS", "GLOBAL", "SESSION", "USER_RESOURCES", "PRIVILEGES", "QUERY", "ERROR", "GENERAL", "SLOW"),
+        *("ENGINE", "RELAY", "SSL", "THREADS", "OPTIMIZER_COSTS", "DES_KEY_FILE", "USER_STATISTICS", "USER_VARIABLES"),
+        *("CLIENT_STATISTICS", "INDEX_STATISTICS", "TABLE_STATISTICS", "QUERY_RESPONSE_TIME"),
+        *(f"QUERY_RESPONSE_TIME_{kind}" for kind in ("READ", "WRITE", "READ_WRITE")),
+    }
+)
+"""The first words of what FLUSH names, where servers log it. To a MariaDB server FLUSH MASTER is RESET MASTER, and
+FLUSH SLAVE is RESET SLAVE: it logs neither."""
+_RESETS: Final[Mapping[str, str]] = {
+    "LOGS": "FLUSH LOGS",
+    "BINARY": "FLUSH BINARY",
+    "MASTER": "FLUSH MASTER",
+    "SLAVE": "FLUSH SLAVE",
+    "REPLICA": "FLUSH SLAVE",
+}
 _CACHED_LENGTH: Final = 4096
 
 
@@ -221,8 +239,12 @@ def _flush(tokens: Sequence[Token]) -> str:
     if "LOCK" in words or "EXPORT" in words:
         return "FLUSH TABLES WITH READ LOCK"
     start = 2 if words[1:2] in (["NO_WRITE_TO_BINLOG"], ["LOCAL"]) else 1
-    for place, token in enumerate(tokens[start:], start):
-        is_first = place == start or is_symbol(tokens[place - 1], ",")
-        if is_first and token.upper in ("LOGS", "BINARY"):
-            return f"FLUSH {token.upper}"
-    return "FLUSH"
+    if words[start : start + 1] in (["TABLE"], ["TABLES"]):
+        # what follows are tables, unless a comma does
+        start += 1
+        if start == len(tokens) or not is_symbol(tokens[start], ","):
+            return "FLUSH"
+    places = (place for place in range(start, len(tokens)) if place == start or is_symbol(tokens[place - 1], ","))
+    named = [words[place] for place in places if not is_symbol(tokens[place], ",")] or [""]
+    refused = (_RESETS.get(word, "FLUSH OTHER") for word in named if word not in _FLUSHED)
+    return next(refused, "FLUSH")
