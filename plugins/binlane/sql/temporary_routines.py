@@ -7,7 +7,7 @@ later statements of the same transaction of the target. Bodies are read as words
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from enum import Enum, auto
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
@@ -21,7 +21,8 @@ from binlane.sql.program_names import folded_name
 _Place = TypeVar("_Place")
 _NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
 _BLOCKS: Final = frozenset({"IF", "CASE", "LOOP", "REPEAT", "WHILE"})
-_NAMED_BEHIND: Final = frozenset({"FROM", "JOIN", "INTO", "UPDATE"})
+_NAMED_BEHIND: Final = frozenset({"FROM", "JOIN", "INTO", "UPDATE", "TABLE", "TRUNCATE"})
+"""Words behind which a table's name stands in statements of any kind."""
 _DEFINED: Final = frozenset({"FUNCTION", "PROCEDURE"})
 _OBJECTS: Final = (*_DEFINED, "TRIGGER", "EVENT", "VIEW", "TABLE")
 _CONDITION: Final = frozenset({"IF", "NOT", "EXISTS"})
@@ -160,8 +161,9 @@ class Bodies:
         """The deeds of a statement itself, not of its routines and triggers."""
         for _, act, tables, _ in _made_or_dropped(tokens, database):
             yield from (Deed(table, act, True) for table in tables)
+        places = self._places(tokens, database)
         for at in range(len(tokens)):
-            yield from self._used(tokens, at, database)
+            yield from self._used(tokens, at, database, places)
 
     def behind(self, tokens: Sequence[Token], database: str, seqno: int) -> Iterator[Deed]:
         """The deeds of the routines and triggers of a statement, without those of the statement itself."""
@@ -177,8 +179,13 @@ class Bodies:
         branches, handlers = _branches(tokens), _handlers(tokens)
         for at, act, tables, _ in _made_or_dropped(tokens, database):
             made[at] = [Deed(table, act, True) for table in tables]
+        places = self._places(tokens, database)
         for at in range(len(tokens)):
-            deeds = made.get(at) or self._used(tokens, at, database) or self._at(tokens, at, database, seqno, seen)
+            deeds = (
+                made.get(at)
+                or self._used(tokens, at, database, places)
+                or self._at(tokens, at, database, seqno, seen, places)
+            )
             if deeds and not any(at in each for each in handlers):
                 found.append((at, deeds))
         # the table may be missing then
@@ -189,11 +196,20 @@ class Bodies:
                 yield Deed(each.table, act, each.is_certain and at not in branches)
 
     def _called(self, tokens: Sequence[Token], database: str, seqno: int, seen: set[TableKey]) -> Iterator[Deed]:
+        places = self._places(tokens, database)
         for at in range(len(tokens)):
-            yield from self._at(tokens, at, database, seqno, seen)
+            yield from self._at(tokens, at, database, seqno, seen, places)
 
-    def _used(self, tokens: Sequence[Token], at: int, database: str) -> list[Deed]:
-        if at == 0 or tokens[at - 1].upper not in _NAMED_BEHIND or tokens[at].kind not in _NAMES:
+    def _places(self, tokens: Sequence[Token], database: str) -> _Places:
+        """Where the names of tables stand that are temporary or have triggers."""
+        names = self._tables | {key.table for key in self.triggers}
+        if not any(token.kind in _NAMES and token.text.casefold() in names for token in tokens):
+            return _NO_PLACES
+        return _places_of(tokens, database)
+
+    def _used(self, tokens: Sequence[Token], at: int, database: str, places: _Places) -> list[Deed]:
+        is_behind = at > 0 and tokens[at - 1].upper in _NAMED_BEHIND
+        if tokens[at].kind not in _NAMES or not (is_behind or at in places.read or at in places.written):
             return []
         owner, name, behind = _named(tokens, at, database)
         if name.casefold() not in self._tables:
@@ -203,7 +219,13 @@ class Bodies:
         return [Deed(_key(owner, name), Act.EMPTIES if empties else Act.USES, True)]
 
     def _at(
-        self, tokens: Sequence[Token], at: int, database: str, seqno: int | None, seen: set[TableKey]
+        self,
+        tokens: Sequence[Token],
+        at: int,
+        database: str,
+        seqno: int | None,
+        seen: set[TableKey],
+        places: _Places,
     ) -> list[Deed]:
         """The deeds of the routine that is called at a token, or of the view that is named, or of the triggers of the
         table that is written there."""
@@ -218,9 +240,44 @@ class Bodies:
             called = self.routines.get(_key(owner, name, is_routine=True), [])
         called = called or self.views.get(key, [])
         bodies = [each for each in called if seqno is None or each.since <= seqno][-1:]
-        if before in ("INTO", "UPDATE") or (before == "FROM" and at > 1 and tokens[at - 2].upper == "DELETE"):
-            bodies += [each for each in self.triggers.get(key, []) if seqno is None or each.since <= seqno]
-        return [deed for body in bodies for deed in self._deeds(key, body, seqno, {*seen, key})]
+        deeds = [deed for body in bodies for deed in self._deeds(key, body, seqno, {*seen, key})]
+        if (is_alone := places.written.get(at, before == "INTO" or None)) is not None:
+            for body in (each for each in self.triggers.get(key, []) if seqno is None or each.since <= seqno):
+                fired = self._deeds(key, body, seqno, {*seen, key})
+                # of several tables of an UPDATE or DELETE, some are read alone
+                deeds += (each._replace(is_certain=each.is_certain and is_alone) for each in fired)
+        return deeds
+
+
+class _Places(NamedTuple):
+    """Where names of tables begin among the tokens of a text."""
+
+    read: frozenset[int]
+    written: Mapping[int, bool]
+    """Of an INSERT, UPDATE or DELETE; False for one of several tables, of which some may be read alone."""
+
+
+_NO_PLACES: Final = _Places(frozenset(), {})
+
+
+def _places_of(tokens: Sequence[Token], database: str) -> _Places:
+    # few windows need them
+    from binlane.sql.parse.query_blocks import blocks
+    from binlane.sql.parse.row_order import inserted_in
+
+    ends = {id(token): at for at, token in enumerate(tokens)}
+    read, written = set[int](), dict[int, bool]()
+    for block in blocks(tokens, database):
+        found = [ends[id(each.name)] for each in block.sources if each.name is not None and id(each.name) in ends]
+        begins = (at - 2 if at > 1 and _is(tokens, at - 1, ".") else at for at in found)
+        if block.verb == "SELECT":
+            read.update(begins)
+        else:
+            written.update(dict.fromkeys(begins, len(block.sources) == 1))
+    for each in inserted_in(tokens, database):
+        at = each.behind - 1
+        written[at - 2 if _is(tokens, at - 1, ".") else at] = True
+    return _Places(frozenset(read), written)
 
 
 def _is(tokens: Sequence[Token], at: int, text: str) -> bool:

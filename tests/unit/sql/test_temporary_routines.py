@@ -39,6 +39,54 @@ ROUTINES = {
 }
 
 
+USES = (
+    "INSERT t VALUES (1)",
+    "INSERT IGNORE t VALUES (1)",
+    "REPLACE t VALUES (1)",
+    "REPLACE shop.t SELECT a FROM base",
+    "SELECT COUNT(*) INTO n FROM base b, t",
+    "SELECT COUNT(*) INTO n FROM base, (SELECT a FROM u, t) x",
+    "SELECT COUNT(*) INTO n FROM (base b JOIN u ON u.a = b.a), shop.t",
+    "SELECT COUNT(*) INTO n FROM (t JOIN base)",
+    "SELECT COUNT(*) INTO n FROM base STRAIGHT_JOIN t",
+    "SET n = (SELECT MAX(a) FROM base AS b, T AS x)",
+    "UPDATE base, t SET base.a = 1",
+    "UPDATE IGNORE t SET a = 1",
+    "DELETE t FROM base JOIN t USING (a)",
+    "DELETE FROM base USING base, t",
+    "DELETE IGNORE FROM t WHERE a = 1",
+    "TRUNCATE t",
+)
+"""Statements that name a table in each place."""
+
+
+@pytest.mark.parametrize("statement", USES)
+def test_a_table_is_used_wherever_its_name_stands(statement: str) -> None:
+    known = bodies()
+    known.add_routine("shop", "using", Body(0, "shop", tokens(f"BEGIN {statement}; RETURN 1; END")))
+    deeds = [(each.table, each.act) for each in known.behind(tokens("DO using()"), "shop", 1)]
+    assert deeds == [(TableKey("shop", "t"), Act.USES)]
+    assert [each.table for each in known.own(tokens(statement), "shop")] == [TableKey("shop", "t")]
+
+
+@pytest.mark.parametrize(
+    ("statement", "certain"),
+    [
+        ("INSERT triggering VALUES (1)", [True]),
+        ("REPLACE shop.triggering SELECT 1", [True]),
+        ("UPDATE IGNORE triggering SET a = 1", [True]),
+        ("DELETE FROM triggering", [True]),
+        ("UPDATE u, triggering SET u.a = 1", [False]),
+        ("DELETE triggering FROM u JOIN triggering", [False]),
+        ("SELECT a FROM triggering", []),
+        ("INSERT INTO u SELECT a FROM u, triggering", []),
+    ],
+)
+def test_a_trigger_fires_wherever_its_table_may_be_written(statement: str, certain: list[bool]) -> None:
+    made = [each for each in bodies().behind(tokens(statement), "shop", 1) if each.act is Act.MAKES]
+    assert [each.is_certain for each in made] == certain
+
+
 def bodies() -> Bodies:
     found = Bodies()
     for name, text in ROUTINES.items():

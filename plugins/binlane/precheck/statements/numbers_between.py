@@ -39,7 +39,7 @@ from binlane.sql.parse.lexer import Token
 from binlane.sql.parse.query_blocks import plain_column
 from binlane.sql.parse.row_effects import FIRING, row_of
 from binlane.sql.parse.row_order import Inserted, feeding, inserted_in
-from binlane.sql.parse.unsafe import is_one_row, is_query_of_rows, row_verb
+from binlane.sql.parse.unsafe import is_one_row, row_verb
 from binlane.sql.programs.reach import Reach, folded, plain_name
 from binlane.work.logged_statements import LaneStatement
 
@@ -203,7 +203,8 @@ class _Numbers:
         )
         for inserted in inserted_in(body.tokens, body.database):
             if self._may_number(inserted.key) and not self._gives_number(body, inserted):
-                is_several = is_loop or is_query_of_rows(body.tokens[inserted.begin : inserted.end])
+                _, values = row_of(body.tokens[inserted.behind : inserted.end])
+                is_several = is_loop or values is None
                 yield _Taken(body, inserted.key, _SEVERAL_NUMBERS if is_several else 1)
 
     def _takes_one(

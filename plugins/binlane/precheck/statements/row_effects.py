@@ -8,19 +8,22 @@ from typing import Final
 from binlane.model import TableKey
 from binlane.precheck.statements.body_parts import Body, BodyPart
 from binlane.schema.derived_tables import DERIVED
-from binlane.schema.model import Column, Key, Table
+from binlane.schema.model import Column as Definition
+from binlane.schema.model import Key, Table
 from binlane.sql.parse.lexer import Token
-from binlane.sql.parse.query_blocks import columns_in, plain_column
+from binlane.sql.parse.query_blocks import Column, columns_in, plain_column
 from binlane.sql.parse.row_effects import (
     FIRING,
+    Assignment,
+    Change,
     Upsert,
     added,
     assignments,
-    caught_errors,
     reads,
     upserts,
     writes,
 )
+from binlane.sql.programs.of_server import catches_errors
 
 _FLOATS: Final = ("float", "double")
 
@@ -36,19 +39,12 @@ def effects_in_turn(
         return None if table is None or table.engine == DERIVED else table
 
     fired = table_of(body.difference.key) if body.event else None
-    for each in assignments(body.tokens, body.database, is_trigger=bool(body.event)):
-        if fired is not None and finds_one_each(fired, each.found_by):
-            continue
-        changed = None if each.table is None else written(each.table)
-        if not each.is_sum:
-            yield _part(f"an UPDATE of {each.table or 'a query'} in which the last row remains")
-        elif _type_of(changed, each.column) in _FLOATS:
-            yield _part(f"a sum of floating-point numbers in {each.table}")
+    yield from _assigned(body, fired, written)
     for upsert in upserts(body.tokens, body.database):
         if not _leaves_the_same(upsert, fired, written(upsert.key)):
             yield _part(f"{upsert.what} into {upsert.key}, in which the first row or the last one remains,")
     read, changed_here = set(map(lower_key, reads(body.tokens, body.database))), writes(body.tokens, body.database)
-    if changed_here and caught_errors(body.tokens):
+    if changed_here and catches_errors(body.tokens):
         yield _part("a handler of errors that depend on the rows before")
     felt = read & {*map(lower_key, changed_here), *map(lower_key, beside)}
     if body.event:
@@ -58,6 +54,34 @@ def effects_in_turn(
     elif read and not body.event:
         what = f"a query of {min(map(str, read))}, which the rows before may have changed,"
         yield BodyPart(what, needs_rows=True, reads=frozenset(read))
+
+
+def _assigned(body: Body, fired: Table | None, written: Callable[[TableKey], Table | None]) -> Iterator[BodyPart]:
+    """What the UPDATEs of a body leave otherwise in another order."""
+    every = list(assignments(body.tokens, body.database, is_trigger=bool(body.event)))
+    shared = [each for each in every if fired is None or not finds_one_each(fired, each.found_by)]
+    for each in shared:
+        changed = None if each.table is None else written(each.table)
+        same = [other for other in shared if (other.table, other.column) == (each.table, each.column)]
+        if len(same) == 1 and not _differs_by_row(each, every):
+            continue
+        kinds = {other.change for other in same}
+        if Change.OTHER in kinds or len(kinds) > 1 or any(_may_be_of(name, changed) for name in each.added):
+            yield _part(f"an UPDATE of {each.table or 'a query'} in which the last row remains")
+        elif _type_of(changed, each.column) in _FLOATS:
+            yield _part(f"a sum of floating-point numbers in {each.table}")
+
+
+def _differs_by_row(assignment: Assignment, every: Iterable[Assignment]) -> bool:
+    """Whether the value depends on the row at hand, or on a column that the body changes."""
+    tables = (assignment.table, None)
+    changed = {each.column for each in every if assignment.table is None or each.table in tables}
+    return assignment.is_fired or not changed.isdisjoint(assignment.read)
+
+
+def _may_be_of(name: Column, changed: Table | None) -> bool:
+    """Whether a name may be a column of the table that is changed, whose value the rows before may have changed."""
+    return bool(name.qualifier) or changed is None or _column(changed, name.name) is not None
 
 
 def lower_key(key: TableKey) -> TableKey:
@@ -135,7 +159,7 @@ def _texts(tokens: Sequence[Token]) -> list[str]:
     return [token.text.lower() for token in tokens]
 
 
-def _column(table: Table | None, name: str | None) -> Column | None:
+def _column(table: Table | None, name: str | None) -> Definition | None:
     columns = () if table is None else table.columns
     return next((each for each in columns if each.name.lower() == (name or "").lower()), None)
 

@@ -43,6 +43,8 @@ class Token(NamedTuple):
     text: str
     upper: str = ""
     gap: bool = True
+    omits: bool = False
+    """Literals stand behind it that give no tokens: nobody can count rows or values by the tokens there."""
 
 
 def is_floating(number: str) -> bool:
@@ -247,8 +249,9 @@ def _append(match: re.Match[str], group: str, gap: bool, into: list[Token], patt
         raise Unreadable(GLUED_NUMBER)
     kind = _KINDS[group]
     if kind is TokenKind.WORD:
-        into.append(word := _named(kind, text, gap=gap))
+        word = _named(kind, text, gap=gap)
         run = patterns.rows.match(sql, at) if word.upper in ("VALUES", "VALUE") else None
+        into.append(word if run is None else word._replace(omits=True))
         return at if run is None else run.end()
     run = None
     if text == "(":
@@ -256,7 +259,7 @@ def _append(match: re.Match[str], group: str, gap: bool, into: list[Token], patt
     elif text == "," and into and into[-1].text == ")":
         run = patterns.rows.match(sql, at)
     kept = kind in (TokenKind.SYMBOL, TokenKind.VARIABLE) or text == "0"  # LIMIT 0 is safe: no row
-    into.append(Token(kind, text if kept else "", gap=gap))
+    into.append(Token(kind, text if kept else "", gap=gap, omits=run is not None))
     return at if run is None else run.end()
 
 

@@ -71,6 +71,8 @@ class Source(NamedTuple):
     table: TableKey | None
     """None for a query in parentheses or of a WITH clause, or a function that gives rows."""
     query: Query | None = None
+    name: Token | None = None
+    """The last token of the table's name: the very one of the text."""
 
     def may_be(self, qualifier: str) -> bool:
         """Whether a column with this qualifier, or with none, may be one of it."""
@@ -398,13 +400,14 @@ def _source(tokens: Sequence[Token], scope: _Scope) -> Source:
     while at + 1 < len(tokens) and is_symbol(tokens[at], "."):
         chain.append(tokens[at + 1].text)
         at += 2
+    name = tokens[at - 1]
     key = TableKey(chain[-2] if len(chain) > 1 else scope.database, chain[-1])
     behind = [token for token in tokens[at:] if token.upper != "AS"]
     named = behind and behind[0].kind in _NAMES and behind[0].upper not in _FACTOR_ENDS
     alias = (behind[0].text if named else chain[-1]).lower()
     if len(chain) == 1 and chain[0].lower() in scope.common:
         return Source(alias, None, scope.common[chain[0].lower()])
-    return Source(f"{key.database.lower()}{_IN}{alias}" if alias in scope.doubled else alias, key)
+    return Source(f"{key.database.lower()}{_IN}{alias}" if alias in scope.doubled else alias, key, name=name)
 
 
 def _factors(tokens: Sequence[Token]) -> Iterator[tuple[bool, Sequence[Token]]]:

@@ -8,10 +8,11 @@ reads what the body has written for the rows before.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from binlane.model import TableKey
-from binlane.sql.parse.cursor import is_symbol
+from binlane.sql.parse.cursor import RESERVED, is_symbol
 from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.query_blocks import Column, blocks, call_end, columns_in, items, plain_column
 from binlane.sql.parse.row_order import written_in
@@ -40,7 +41,6 @@ _WORDS_OF_CONDITIONS: Final = frozenset(
         "INTERVAL",
     }
 )
-_ORDERED: Final = frozenset({"GREATEST", "LEAST"})
 _OR_NULL: Final = frozenset({"IFNULL", "COALESCE", "NVL"})
 
 
@@ -57,13 +57,32 @@ class Upsert(NamedTuple):
     """What ON DUPLICATE KEY UPDATE sets."""
 
 
+class Change(Enum):
+    """What a value does to its column. Several of one kind, but for ``OTHER``, leave the same in any order."""
+
+    SUM = auto()
+    """Something is added to the column, or subtracted from it."""
+    GREATEST = auto()
+    LEAST = auto()
+    OTHER = auto()
+
+
+_COMPARED: Final = {"GREATEST": Change.GREATEST, "LEAST": Change.LEAST}
+
+
 class Assignment(NamedTuple):
-    """A value that an UPDATE gives a column of rows that it finds for the row at hand."""
+    """A value that an UPDATE gives a column of rows that several rows at hand may find."""
 
     table: TableKey | None
+    """None if the UPDATE has several."""
     column: str
-    is_sum: bool
-    """It is added to, or subtracted from, the column."""
+    change: Change
+    is_fired: bool
+    """The value is another one for each row at hand, or decides about the rows that the next one finds."""
+    read: frozenset[str]
+    """Names in the value that may be columns of the table, in lower case, the assigned column left out."""
+    added: tuple[Column, ...]
+    """Names in what is added to the column, or compared with it, beside those of the firing row."""
     found_by: frozenset[str]
     """Columns of the firing row that find the rows."""
 
@@ -97,7 +116,8 @@ def _upsert(tokens: Sequence[Token], database: str) -> Upsert | None:
 
 
 def row_of(tokens: Sequence[Token]) -> tuple[tuple[str, ...], tuple[Sequence[Token], ...] | None]:
-    """Columns and values of an INSERT with one row, by the tokens behind its table."""
+    """Columns and values of an INSERT with one row, by the tokens behind its table; no values for any other form, and
+    where the lexer has left rows or values out."""
     columns, at = list[str](), 0
     if tokens and tokens[0].upper == "SET":
         assigned = list(_assigned(tokens[1:]))
@@ -109,7 +129,7 @@ def row_of(tokens: Sequence[Token]) -> tuple[tuple[str, ...], tuple[Sequence[Tok
     if at + 1 >= len(tokens) or tokens[at].upper not in ("VALUES", "VALUE") or not is_symbol(tokens[at + 1], "("):
         return tuple(columns), None
     end = call_end(tokens, at + 1)
-    if end + 1 < len(tokens) and is_symbol(tokens[end + 1], ","):
+    if (end + 1 < len(tokens) and is_symbol(tokens[end + 1], ",")) or any(token.omits for token in tokens[at : at + 2]):
         return tuple(columns), None
     return tuple(columns), tuple(items(tokens[at + 2 : end]))
 
@@ -123,45 +143,67 @@ def _assigned(tokens: Sequence[Token]) -> Iterator[tuple[str, Sequence[Token]]]:
 
 
 def assignments(tokens: Sequence[Token], database: str, *, is_trigger: bool) -> Iterator[Assignment]:
-    """What the UPDATEs of a body set from the row at hand, in rows that other rows may find, too. The row at hand has
-    the names NEW and OLD in a trigger, and those of parameters in a routine."""
+    """What the UPDATEs of a body set. The row at hand has the names NEW and OLD in a trigger, and those of parameters
+    in a routine; both have variables for what they have made of it."""
+    variables = _declared(tokens)
     for block in blocks(tokens, database):
         if block.verb != "UPDATE" or not block.sources:
             continue
-        table = block.sources[0].table
+        is_alone = len(block.sources) == 1
+        # of a join another table may be the one whose rows are found so
         found_by = frozenset(
             each.other.name
             for each in block.equalities
-            if isinstance(each.other, Column) and each.other.qualifier in FIRING
+            if is_alone and isinstance(each.other, Column) and each.other.qualifier in FIRING
         )
-        set_columns = dict(_assigned(block.clauses.get("SET", ())))
         asked = {column.name for column in columns_in(block.clauses.get("WHERE", ())) if column.qualifier not in FIRING}
-        for name, value in set_columns.items():
-            is_fired = any(column.qualifier in FIRING or not is_trigger for column in columns_in(value))
-            is_felt = name in asked and any(True for _ in columns_in(value))
-            if is_fired or is_felt:
-                yield Assignment(table, name, is_sum=is_sum(name, value) and not is_felt, found_by=found_by)
+        for name, value in _assigned(block.clauses.get("SET", ())):
+            names = [each for each in columns_in(value) if each.qualifier or each.name.upper() not in RESERVED]
+            is_felt = name in asked and bool(names)
+            is_fired = any(each.qualifier in FIRING or each.name in variables or not is_trigger for each in names)
+            others = (each for each in names if each.qualifier not in FIRING)
+            yield Assignment(
+                block.sources[0].table if is_alone else None,
+                name,
+                Change.OTHER if is_felt else change_of(name, value),
+                is_fired or is_felt,
+                frozenset(each.name for each in others) - {name},
+                tuple(each for each in columns_in(added(name, value) or ()) if each.qualifier not in FIRING),
+                found_by,
+            )
 
 
-def is_sum(column: str, value: Sequence[Token]) -> bool:
-    """Whether a value is the column with something added to it that does not depend on the column, so that the order
-    of several does not show."""
+def _declared(tokens: Sequence[Token]) -> frozenset[str]:
+    """The variables of a body, in lower case."""
+    found, at = set[str](), 0
+    for at, token in enumerate(tokens):
+        behind = at + 1
+        while token.upper == "DECLARE" and behind < len(tokens) and tokens[behind].kind in _NAMES:
+            found.add(tokens[behind].text.lower())
+            behind += 2
+            if not (behind - 1 < len(tokens) and is_symbol(tokens[behind - 1], ",")):
+                break
+    return frozenset(found)
+
+
+def change_of(column: str, value: Sequence[Token]) -> Change:
+    """What a value does to its column, by its form."""
     rest = added(column, value)
-    if rest is None:
-        return False
-    if any(each.qualifier not in FIRING for each in columns_in(rest) if each.name == column):
-        return False
+    if rest is None or any(each.qualifier not in FIRING for each in columns_in(rest) if each.name == column):
+        return Change.OTHER
     plain = (
         token.kind in (TokenKind.NUMBER, *_NAMES) if token.kind is not TokenKind.SYMBOL else token.text in _OF_TERMS
         for token in rest
     )
-    return all(plain) and not any(token.upper in _WORDS_OF_CONDITIONS or token.upper == "DIV" for token in rest)
+    if not all(plain) or any(token.upper in _WORDS_OF_CONDITIONS or token.upper == "DIV" for token in rest):
+        return Change.OTHER
+    return _COMPARED.get(value[0].upper, Change.SUM)
 
 
 def added(column: str, value: Sequence[Token]) -> Sequence[Token] | None:
     """What is added to the column at the beginning of a value, or compared with it by GREATEST or LEAST; None if it
     does not begin so."""
-    if value and value[0].upper in _ORDERED and len(value) > 1 and call_end(value, 1) == len(value) - 1:
+    if value and value[0].upper in _COMPARED and len(value) > 1 and call_end(value, 1) == len(value) - 1:
         first, *others = items(value[2:-1])
         named = plain_column(first)
         is_first = named is not None and named.name == column and named.qualifier not in FIRING
@@ -177,15 +219,6 @@ def added(column: str, value: Sequence[Token]) -> Sequence[Token] | None:
     if not head or named is None or named.name != column or named.qualifier in FIRING or len(value) <= head:
         return None
     return value[head:] if is_symbol(value[head], *_ADDED) else None
-
-
-def caught_errors(tokens: Sequence[Token]) -> bool:
-    """Whether a handler of a body takes errors of its statements: which row has one depends on the order."""
-    words = [token.upper for token in tokens]
-    for at, word in enumerate(words):
-        if word == "HANDLER" and words[at + 1 : at + 2] == ["FOR"] and words[at + 2 : at + 4] != ["NOT", "FOUND"]:
-            return True
-    return False
 
 
 def reads(tokens: Sequence[Token], database: str) -> frozenset[TableKey]:

@@ -346,6 +346,11 @@ def value_of_server(tokens: Sequence[Token], flavor: Flavor, *, by_definer: bool
     return None
 
 
+def catches_errors(tokens: Sequence[Token]) -> bool:
+    """Whether a body has a handler of errors."""
+    return any(_catches_errors(token.upper, tokens[at + 1 : at + 5]) for at, token in enumerate(tokens))
+
+
 def _catches_errors(word: str, behind: Sequence[Token]) -> bool:
     """Whether a handler is declared there, for more than the end of a cursor."""
     upper = [token.upper for token in behind]

@@ -6,7 +6,8 @@ import pytest
 
 from binlane.model import Flavor, TableKey
 from binlane.sql.parse.lexer import Dialect, Token, lex
-from binlane.sql.parse.row_effects import assignments, caught_errors, is_sum, reads, upserts, writes
+from binlane.sql.parse.row_effects import Change, assignments, change_of, reads, row_of, upserts, writes
+from binlane.sql.programs.of_server import catches_errors
 
 
 def tokens_of(text: str) -> list[Token]:
@@ -21,7 +22,7 @@ def tokens_of(text: str) -> list[Token]:
         ("n + NEW.v", True),
         ("t.n - OLD.v + NEW.v * 2", True),
         ("IFNULL(n, 0) + NEW.v", True),
-        ("GREATEST(n, NEW.v)", True),
+        ("GREATEST(n, NEW.v)", False),
         ("NEW.v", False),
         ("n * 2 + NEW.v", False),
         ("NEW.v + n", False),
@@ -32,7 +33,7 @@ def tokens_of(text: str) -> list[Token]:
     ],
 )
 def test_what_is_added_to_a_column_shows_no_order(value: str, expected: bool) -> None:
-    assert is_sum("n", tokens_of(value)) is expected
+    assert (change_of("n", tokens_of(value)) is Change.SUM) is expected
 
 
 def test_rows_that_meet_on_a_key() -> None:
@@ -55,12 +56,39 @@ def test_what_a_body_reads_changes_and_catches() -> None:
     body = "BEGIN UPDATE a SET v = (SELECT v FROM b WHERE id = NEW.id) WHERE id = 1; DELETE FROM d.c; END"
     assert reads(tokens_of(body), "own") == {TableKey("own", "b")}
     assert writes(tokens_of(body), "own") == {TableKey("own", "a"), TableKey("d", "c")}
-    assert caught_errors(tokens_of("BEGIN DECLARE CONTINUE HANDLER FOR 1062 SET x = 1; END"))
-    assert not caught_errors(tokens_of("BEGIN DECLARE CONTINUE HANDLER FOR NOT FOUND SET x = 1; END"))
+    assert catches_errors(tokens_of("BEGIN DECLARE CONTINUE HANDLER FOR 1062 SET x = 1; END"))
+    assert catches_errors(tokens_of("BEGIN DECLARE EXIT HANDLER FOR NOT FOUND, SQLEXCEPTION SET x = 1; END"))
+    assert catches_errors(tokens_of("BEGIN INSERT INTO t VALUES (1); EXCEPTION WHEN OTHERS THEN NULL; END"))
+    assert not catches_errors(tokens_of("BEGIN DECLARE CONTINUE HANDLER FOR NOT FOUND SET x = 1; END"))
+
+
+@pytest.mark.parametrize(
+    ("behind", "values"),
+    [
+        ("(a, b) VALUES (1, NEW.b)", 2),
+        ("VALUES (0, 0), (NEW.id, 0)", None),
+        ("VALUES (NEW.id, 0), (0, 0), (1, 1)", None),
+        (f"VALUES ({'1, ' * 64}NEW.id)", None),
+        (f"(a) VALUES (IF(NEW.a IN ({'1, ' * 64}1), 1, 2))", 1),
+        ("SELECT 1", None),
+    ],
+)
+def test_values_are_told_by_their_places_only_where_all_are_there(behind: str, values: int | None) -> None:
+    _, found = row_of(tokens_of(behind))
+    assert (None if found is None else len(found)) == values
 
 
 def test_a_routine_has_its_row_by_other_names_than_a_trigger() -> None:
-    body = tokens_of("UPDATE t SET v = x, w = w + 1 WHERE id = 1")
-    assert [each.column for each in assignments(body, "own", is_trigger=True)] == []
-    found = {each.column: each.is_sum for each in assignments(body, "own", is_trigger=False)}
-    assert found == {"v": False, "w": True}
+    body = tokens_of(
+        "BEGIN DECLARE y, z INT; UPDATE t SET v = x, w = w + 1, u = z, n = NULL, m = NOW() WHERE id = 1; END"
+    )
+    fired = {each.column for each in assignments(body, "own", is_trigger=True) if each.is_fired}
+    assert fired == {"u"}
+    fired = {each.column for each in assignments(body, "own", is_trigger=False) if each.is_fired}
+    assert fired == {"v", "w", "u"}
+
+
+def test_a_join_finds_no_rows_of_its_own_in_the_table_that_it_changes() -> None:
+    alone, joined = tokens_of("UPDATE a SET v = 1 WHERE id = NEW.id"), "UPDATE a, b SET a.v = 1 WHERE b.id = NEW.id"
+    assert [each.found_by for each in assignments(alone, "own", is_trigger=True)] == [{"id"}]
+    assert [each.found_by for each in assignments(tokens_of(joined), "own", is_trigger=True)] == [frozenset()]
