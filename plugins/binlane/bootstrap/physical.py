@@ -8,6 +8,7 @@ https://mariadb.com/kb/en/files-created-by-mariadb-backup/
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -20,12 +21,23 @@ from binlane.bootstrap.sessions import Session
 from binlane.errors import ConfigError, PrecheckError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition, TableKey
+from binlane.regular_files import open_regular
 from binlane.source.gtid_set import parse_gtid_set
 from binlane.source.identity import Start
 
 _INFO: Final = ("mariadb_backup_binlog_info", "xtrabackup_binlog_info")
 _CHECKPOINTS: Final = ("mariadb_backup_checkpoints", "xtrabackup_checkpoints")
 _PREPARED: Final = frozenset({"log-applied", "full-prepared"})
+_PLACE: Final = re.compile(r"([!-~]{1,512})\s+(\d{1,19})(?:\s+([!-~\s]*))?\s*", re.ASCII)
+_GTIDS: Final = re.compile(
+    r"(?:\d{1,10}-\d{1,10}-\d{1,20}(?:,|\Z))*|(?:[0-9a-f-]{36}(?::[0-9a-z_-]{1,65})+(?:,|\Z))*",
+    re.ASCII | re.IGNORECASE,
+)
+"""Without blanks, of either family."""
+_FACT: Final = re.compile(r"^(\w+) = (.*)$", re.MULTILINE | re.ASCII)
+_LSN: Final = re.compile(r"\d{1,20}", re.ASCII)
+_LARGEST: Final = 1 << 20
+"""Bytes of a file: a GTID set of some ten thousand servers."""
 _ENCODED: Final = re.compile(r"@([0-9a-f]{4})")
 _SERVER: Final = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
 _SHOWN: Final = 10
@@ -72,33 +84,61 @@ def read_clone(target: Session) -> CopyPlace:
 
 
 def read_backup(folder: Path) -> CopyPlace:
-    """What a backup has recorded in its folder. Raises ConfigError if the folder is not a prepared backup."""
-    info = next((folder / name for name in _INFO if (folder / name).is_file()), None)
-    if info is None:
+    """What a backup has recorded in its folder. Raises ConfigError if the folder is not a prepared backup, or what it
+    has recorded cannot be read."""
+    recorded = _recorded(folder, _INFO)
+    if recorded is None:
         raise ConfigError(f"--from-backup {folder}: expected {' or '.join(_INFO)} there, found none: a backup's folder")
-    fields = info.read_text("utf-8").split()
-    if len(fields) < 2 or not fields[1].isdigit():
+    info, text = recorded
+    place = _PLACE.fullmatch(text)
+    gtids = "" if place is None else "".join((place[3] or "").split())
+    if place is None or _GTIDS.fullmatch(gtids) is None:
         raise ConfigError(
-            f"{info}: expected the source's log file, offset and GTID set, found {' '.join(fields)[:80]!r}: the source "
-            "wrote no binary log when the backup was taken"
+            f"{info}: expected the source's log file, offset and GTID set, found {' '.join(text.split())[:80]!r}: the "
+            "source wrote no binary log when the backup was taken, or the file was changed since: take another backup"
         )
     lsn = 0
-    for name in _CHECKPOINTS:
-        if (folder / name).is_file():
-            found = dict(re.findall(r"(?m)^(\w+) = (.*)$", (folder / name).read_text("utf-8")))
-            if found.get("backup_type") not in _PREPARED:
-                raise ConfigError(
-                    f"{folder / name}: expected a prepared backup, found {found.get('backup_type')}: run the tool with "
-                    "--prepare, then copy the folder to the target, and ask again"
-                )
-            lsn = int(found.get("to_lsn", "0"))
+    if (recorded := _recorded(folder, _CHECKPOINTS)) is not None:
+        checkpoints, text = recorded
+        found = dict(_FACT.findall(text))
+        if (kind := found.get("backup_type")) not in _PREPARED:
+            raise ConfigError(
+                f"{checkpoints}: expected a prepared backup, found {kind}: run the tool with --prepare, then copy the "
+                "folder to the target, and ask again"
+            )
+        if _LSN.fullmatch(found.get("to_lsn", "0")) is None:
+            raise ConfigError(
+                f"{checkpoints}: expected a number as to_lsn, found {found['to_lsn'][:80]!r}: the file was changed "
+                "since the backup: take another one"
+            )
+        lsn = int(found.get("to_lsn", "0"))
     files = [*folder.glob("*/*.frm"), *folder.glob("*/*.ibd")]
     tables = frozenset(
         TableKey(_decoded(each.parent.name), _decoded(each.stem))
         for each in files
         if "#" not in each.stem and not each.stem.startswith("FTS_") and each.parent.name not in _SERVER
     )
-    return CopyPlace(str(info), LogPosition(fields[0], int(fields[1])), "".join(fields[2:]), lsn, tables)
+    return CopyPlace(str(info), LogPosition(place[1], int(place[2])), gtids, lsn, tables)
+
+
+def _recorded(folder: Path, names: Collection[str]) -> tuple[Path, str] | None:
+    """The first of these files of a backup that is there, and its text. Raises ConfigError."""
+    for name in names:
+        try:
+            with open_regular(folder / name) as file:
+                text = file.read(_LARGEST + 1)
+            if len(text) > _LARGEST:
+                raise OSError(errno.EFBIG, f"it has more than {_LARGEST:,} bytes")
+            return folder / name, text.decode()
+        except FileNotFoundError:
+            continue
+        except (OSError, UnicodeDecodeError) as exc:
+            why = exc.strerror if isinstance(exc, OSError) else f"expected UTF-8, found {exc.object[exc.start]:#04x}"
+            raise ConfigError(
+                f"{folder / name}: cannot be read: {why}; name a folder that this account may read and that the backup "
+                "tool has written"
+            ) from exc
+    return None
 
 
 def _decoded(name: str) -> str:
