@@ -28,6 +28,7 @@ from binlane.errors import PlanError, PrecheckError
 from binlane.model import Flavor, SchemaObject, SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
 from binlane.restore.dump_load import OBJECT, renamed, require_own
+from binlane.restore.moved_tables import set_names
 from binlane.schema.letter_case import lower
 from binlane.sql.charset import carried, definition_context, in_bytes
 from binlane.sql.shared_reading import has_condition
@@ -112,8 +113,9 @@ def present_databases(session: Session) -> frozenset[str]:
     return frozenset(name for (name,) in session.texts("SELECT schema_name FROM information_schema.schemata"))
 
 
-def move(session: Session, databases: Mapping[str, str], programs: tuple[ProgramText, ...]) -> list[str]:
-    """Move what is still in the unfinished ``databases``; messages about views that could not be made."""
+def move(session: Session, databases: Mapping[str, str], programs: tuple[ProgramText, ...], on: str) -> list[str]:
+    """Move what is still in the unfinished ``databases``; messages about views that could not be made. ``on``: how the
+    restore goes on behind an error."""
     present = present_databases(session)
     left = {old: new for old, new in databases.items() if old in present}
     if not left:
@@ -131,6 +133,7 @@ def move(session: Session, databases: Mapping[str, str], programs: tuple[Program
         session.execute("SET foreign_key_checks = 1")
         session.execute("RENAME TABLE " + ", ".join(moved(each, left[each.database]) for each in tables))
         session.execute("SET foreign_key_checks = 0")
+    set_names(session, left, on)
     definitions = require_programs(programs, {*databases.values()}, session.flavor)
     for made in reversed(definitions):
         drop(session, made.schema_object)

@@ -32,6 +32,7 @@ from binlane.bootstrap.sessions import Session
 from binlane.errors import PrecheckError, TargetError
 from binlane.model import Flavor, SchemaObject
 from binlane.restore.final_names import drop_triggers, is_moved, moved, present_databases, require_programs, with_names
+from binlane.restore.moved_tables import set_names
 from binlane.servers.names import among, literals, other_than
 from binlane.servers.variables import version_number
 from binlane.state.records.restores import ProgramText
@@ -223,10 +224,12 @@ def change_places(
     unfinished: Mapping[str, str],
     kept: Mapping[str, str],
     former: tuple[ProgramText, ...],
+    on: str,
 ) -> list[str]:
     """Move the tables of each database of ``kept`` to its kept name, and the ``unfinished`` ones to their final names;
     then the former programs, all of which are there. Messages about views that could not be made. ``reader`` opens a
-    session as ``definition_session``, ``writer`` a second one that writes."""
+    session as ``definition_session``, ``writer`` a second one that writes; ``on``: how the restore goes on
+    behind an error."""
     programs = require_programs(former, {*kept.values()}, session.flavor)
     present = present_databases(session)
     for database, name in kept.items():
@@ -242,6 +245,8 @@ def change_places(
             live = [read_as_it_is(read, each._replace(database=finals[each.database])) for each in first]
         with contextlib.closing(writer()) as second:
             _rename(session, second, hidden, kept, live)
+    set_names(session, kept, on)
+    set_names(session, hidden, on)
     for old, new in hidden.items():
         options = read_definition(session, SchemaObject("database", old, ""))
         statement = options.statement.replace(identifier(old).encode(), identifier(new).encode(), 1)

@@ -31,6 +31,29 @@ FORMER: Final = (
     "CREATE PROCEDURE p() SELECT 'former'",
     "CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO SET @y = 1",
 )
+NUMBERED: Final = (
+    "CREATE SEQUENCE `s` START WITH 5",
+    "CREATE TABLE `numbered` (`id` bigint DEFAULT nextval(`s`) PRIMARY KEY, `v` int)",
+)
+
+
+def add_numbered(scene: Scene) -> bytes:
+    """A table that counts by a sequence, in the dump; the dump without it."""
+    file, behind = scene.dump("one.sql"), b"DROP TABLE IF EXISTS `a`;\n"
+    without = file.read_bytes()
+    # dumps have the database's name there
+    made = "".join(f"{each};\n" for each in NUMBERED).replace("(`s`)", f"(`{DATABASE}`.`s`)").encode()
+    file.write_bytes(without.replace(behind, made + behind))
+    return without
+
+
+def drop_numbered(scene: Scene, database: str) -> None:
+    """The table takes rows, and counts in its own database."""
+    target = scene.channel.target
+    run_on(target, f"INSERT INTO {database}.numbered (v) VALUES (1)", log=False)
+    [(_, shown)] = target.query(f"SHOW CREATE TABLE {database}.numbered")
+    assert f"DEFAULT nextval(`{database}`.`s`)" in shown
+    run_on(target, f"DROP TABLE {database}.numbered", f"DROP SEQUENCE {database}.s", log=False)
 
 
 def kept(scene: Scene) -> dict[str, object]:
@@ -152,6 +175,9 @@ def test_what_is_made_between_a_kill_and_the_next_attempt_is_kept(
 ) -> None:
     scene, target = scene_of(channel), channel.target
     former_of(scene)
+    # a server stores the default of a sequence with its database
+    run_on(target, "USE back", *NUMBERED, log=False)
+    without = add_numbered(scene)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(restoring, "_to_the_end", lambda *_, **__: "killed")
 
@@ -192,13 +218,19 @@ def test_what_is_made_between_a_kill_and_the_next_attempt_is_kept(
     assert channel.cli("restore", "--continue", "first") != 0
     said = capsys.readouterr().err
     assert "database back_replaced: expected nothing in it" in said
-    assert "the restored tables (a, c, late) take its place, found procedure p, table theirs; nothing has" in said
+    assert (
+        "the restored tables (s, a, c, late, numbered) take its place, found procedure p, table theirs; nothing has"
+        in said
+    )
     assert {name: str(value) for name, value in contents(target, "back").items() if name != "triggers"} == live
     assert target.query("SELECT routine_definition FROM information_schema.routines WHERE routine_schema = "
                         "'back_replaced'") == [("SELECT 3",)]  # fmt: skip
     run_on(target, "DROP DATABASE back_replaced", log=False)
     assert channel.cli("restore", "--continue", "first") == 0, capsys.readouterr().err
+    for database in ("back", "back_replaced"):
+        drop_numbered(scene, database)
     assert contents(target, "back") == scene.expected
+    scene.dump("one.sql").write_bytes(without)
     found = kept(scene)
     assert "since" in str(found["routines"])
     assert "changed" in str(found["routines"])
@@ -222,6 +254,7 @@ def test_a_name_that_is_taken_behind_the_plan_has_a_way_out(
     channel: Channel, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scene, target = scene_of(channel), channel.target
+    add_numbered(scene)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(restoring, "_to_the_end", lambda *_, **__: "killed")
         assert scene.restore("first", "--yes", "--as", "back", base="one.sql") == 0
@@ -232,4 +265,5 @@ def test_a_name_that_is_taken_behind_the_plan_has_a_way_out(
     assert "--as" not in said
     run_on(target, "DROP DATABASE back", log=False)
     assert channel.cli("restore", "--continue", "first") == 0, capsys.readouterr().err
+    drop_numbered(scene, "back")
     assert contents(target, "back") == scene.expected

@@ -61,6 +61,7 @@ from binlane.restore.dump_folder import DumpFolder, dump_of
 from binlane.restore.dump_load import DumpLoad
 from binlane.restore.end import order
 from binlane.restore.final_names import later, move, present_databases, read_final_programs, require_free
+from binlane.restore.moved_tables import require_movable
 from binlane.restore.replacement import change_places, have_changed_places, put_back, require_places
 from binlane.safe_text import one_line
 from binlane.servers.engines import engine_of
@@ -423,12 +424,14 @@ def _roll(running: _Running, found: Restore, session: Session) -> None:
     on = later(running.name)
     free = f"drop or rename it, {on}"
     require_free(session, {hidden: final for hidden, final in names.items() if final not in replaced}, free)
+    require_movable(session, names, on)
     texts = read_final_programs(running.reader, names, only_triggers=bool(found.definition.tables))
     former: tuple[ProgramText, ...] = ()
     if replaced:
         require_free(session, replaced, free)
         require_places(session, names, replaced, f"`binlane restore --drop {running.name}`")
         require_replaceable_now(session, running.endpoints.target, running.name, replaced, on, _anew(running.name))
+        require_movable(session, replaced, on)
         former = read_final_programs(running.reader, replaced, only_triggers=False)
     running.enter(found, REPLACING if replaced else MOVING, RestorePrograms(texts, former))
 
@@ -471,23 +474,23 @@ def _replace(running: _Running, found: Restore, session: Session) -> None:
     replaced, former = dict(found.definition.replaced), found.programs.former
     # a RENAME that waits for a reader has everybody wait behind it
     session.execute(f"SET SESSION lock_wait_timeout = {running.channel.apply.lock_wait_timeout}")
-    names = running.names(found)
+    names, on = running.names(found), f"then `binlane restore --continue {running.name}`"
     if not have_changed_places(session, names, replaced):
         # an earlier attempt may have been killed long ago
         _require_databases(running, found, session)
-        on = f"then `binlane restore --continue {running.name}`"
         require_places(session, names, replaced, on)
+        require_movable(session, replaced, on)
         require_replaceable_now(session, running.endpoints.target, running.name, replaced, on, _anew(running.name))
         former = _put_back(running, found, session)
         running.enter(found, REPLACING, RestorePrograms(found.programs.texts, former))
     writer = functools.partial(write_session, running.endpoints.target)
-    running.notes += change_places(session, running.reader, writer, names, replaced, former)
+    running.notes += change_places(session, running.reader, writer, names, replaced, former, on)
     running.enter(found, MOVING)
 
 
 def _move(running: _Running, found: Restore, session: Session) -> None:
     names = running.names(found)
-    running.notes += move(session, names, found.programs.texts)
+    running.notes += move(session, names, found.programs.texts, f"then `binlane restore --continue {running.name}`")
     if lost := sorted({*names.values()} - present_databases(session)):
         raise ConfigError(
             f"restore {running.name}: expected database {lost[0]} on the target, found none: somebody has dropped it "
