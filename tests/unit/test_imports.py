@@ -128,7 +128,8 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "verify.definitions": (*TRANSACTIONS, *STATE, "verify.rows"),
     "verify": (*TRANSACTIONS, "garbage", "work", *STATE, "source", *VERIFY),
     "bootstrap": (
-        *(*TRANSACTIONS, *CONFIG, "safe_text", "driver", "work", *STATE, "source", *APPLY, *PRECHECK, *VERIFY),
+        *(*TRANSACTIONS, *CONFIG, "safe_text", "regular_files", "driver", "work", *STATE, "source", *APPLY, *PRECHECK),
+        *VERIFY,
     ),
     "readiness": (
         *(*TRANSACTIONS, *CONFIG, "safe_text", "driver", "work", *STATE, "source", *APPLY, *PRECHECK, "bootstrap"),

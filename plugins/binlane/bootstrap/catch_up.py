@@ -151,7 +151,7 @@ class CatchUp:
             count_rows(writer.execute, self.channel, obj, added - removed, are_reached=True)
             return added
 
-        return in_transaction(writer, work)
+        return in_transaction(writer, work, reader)
 
     def _kept(self) -> EarlierAttempt:
         finished = {key for key, (_, _, copying) in self._tables.items() if copying.state == DONE}

@@ -279,7 +279,7 @@ def copy_chunk(
             written(writer, key, rows)
             return rows
 
-        return in_transaction(writer, insert)
+        return in_transaction(writer, insert, reader)
     return copy_whole(reader, writer, chunk.table, packet, written, pace)
 
 
@@ -333,15 +333,17 @@ def _where(reader: Session, chunk: Chunk) -> str:
     return in_range(by_key(chunk.table, reader), chunk.after, chunk.end, reader.flavor)
 
 
-def in_transaction(writer: Session, work: Callable[[], int]) -> int:
-    """Do the work in one transaction, again after a deadlock or a lock timeout; its result."""
+def in_transaction(writer: Session, work: Callable[[], int], reader: Session | None = None) -> int:
+    """Do the work in one transaction, again after a deadlock or a lock timeout; its result. ``reader``: what it reads
+    with; if that was closed, since much was left to read, the error is raised."""
     for attempt in range(1, _TRIES + 1):
         writer.execute("BEGIN")
         try:
             found = work()
             writer.execute("COMMIT")
         except pymysql.err.MySQLError as exc:
-            if exc.args[0] not in (1205, 1213) or judge(exc) is not Verdict.RETRY or attempt == _TRIES:
+            is_last = attempt == _TRIES or not (reader is None or reader.is_open)
+            if exc.args[0] not in (1205, 1213) or judge(exc) is not Verdict.RETRY or is_last:
                 raise
             writer.execute("ROLLBACK")
         else:

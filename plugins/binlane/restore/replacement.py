@@ -9,12 +9,14 @@ on. The kept name is free until then: what is there belongs to somebody else.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
 from typing import Final
 
-from binlane.apply.refusals import target_errors
+from binlane.apply.refusals import DENIED, target_errors
+from binlane.apply.session.innodb_dictionary import stored_pattern
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.definition_copy import (
@@ -67,12 +69,7 @@ def require_replaceable(session: Session, databases: Collection[str], otherwise:
         raise PrecheckError(
             f"target: database {lacks[0]}: expected tables in a database that is replaced, found none; {if_empty}"
         )
-    chosen = literals(databases)
-    foreign = session.texts(
-        "SELECT table_schema, table_name, constraint_name, referenced_table_schema FROM "
-        f"information_schema.key_column_usage WHERE {among('referenced_table_schema', chosen)} AND "
-        f"{other_than('table_schema', chosen)} ORDER BY 1, 2, 3"
-    )
+    foreign = _foreign_keys(session, databases)
     if foreign:
         database, table, constraint, ours = foreign[0]
         raise PrecheckError(
@@ -80,6 +77,40 @@ def require_replaceable(session: Session, databases: Collection[str], otherwise:
             f"{constraint}: it would go on to the kept tables; ALTER TABLE {identifier(database)}.{identifier(table)} "
             f"DROP FOREIGN KEY {identifier(constraint)}, and add it again behind the restore, {otherwise}"
         )
+
+
+def _foreign_keys(session: Session, databases: Collection[str]) -> list[tuple[str, ...]]:
+    """Foreign keys of other databases into these: database, table, constraint, and the database that they refer to.
+    Those that the account has a privilege on; if there is none, and it has PROCESS, all of InnoDB's, with names as
+    InnoDB stores them."""
+    chosen = literals(databases)
+    found = session.texts(
+        "SELECT table_schema, table_name, constraint_name, referenced_table_schema FROM "
+        f"information_schema.key_column_usage WHERE {among('referenced_table_schema', chosen)} AND "
+        f"{other_than('table_schema', chosen)} ORDER BY 1, 2, 3"
+    )
+    if found:
+        return found
+    ours = re.compile("|".join(map(stored_pattern, databases)))
+    keys = stored_foreign_keys(session) or []
+    stored = ((parent.partition("/"), child.partition("/"), key) for child, parent, key in keys)
+    return sorted(
+        (child[0], child[2], key.partition("/")[2], parent[0])
+        for parent, child, key in stored
+        if ours.fullmatch(parent[0]) and not ours.fullmatch(child[0])
+    )
+
+
+def stored_foreign_keys(session: Session) -> list[tuple[str, ...]] | None:
+    """Child, parent and name of all foreign keys of InnoDB, as it stores them; None for an account without PROCESS."""
+    view = "innodb_foreign" if session.flavor is Flavor.MYSQL else "innodb_sys_foreign"
+    try:
+        with target_errors("target"):
+            return session.texts(f"SELECT for_name, ref_name, id FROM information_schema.{view}")
+    except TargetError as exc:
+        if exc.__cause__ is None or error_code(exc.__cause__) not in DENIED:
+            raise
+        return None
 
 
 def have_changed_places(session: Session, unfinished: Mapping[str, str], kept: Mapping[str, str]) -> bool:

@@ -146,3 +146,12 @@ def test_an_extension_that_was_interrupted_goes_to_no_earlier_end(
         assert earlier == 0, said
     reached = channel.target.query("SELECT source_file, source_offset FROM binlane.channels WHERE channel = 'r1'")
     assert [f"{file}:{offset}" for file, offset in reached] == [places[8 if is_planned else 6]]
+    with monkeypatch.context() as patch:
+        patch.setattr(LaneProcesses, "apply", interrupted)
+        assert scene.channel.cli("restore", "--extend", "r1", "--until", places[9], "--yes") != 0
+    capsys.readouterr()
+    assert scene.channel.cli("restore", "--drop", "r1") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"are at no moment of the log: a part of them may be at {places[8 if is_planned else 6]}, others" in said
+    assert f"on the way to {places[9]}" in said
+    assert scene.databases() == {"back"}

@@ -107,7 +107,8 @@ class Accounts:
         if ours is None or theirs is None:
             return
         if not self.exact:
-            ours, theirs = _as_accounts(ours), _as_accounts(theirs)
+            both = _roles_beside_accounts(ours) | _roles_beside_accounts(theirs)
+            ours, theirs = _as_accounts(ours, both), _as_accounts(theirs, both)
         for name in sorted(theirs.keys() - ours.keys()):
             self.unseen.add(f"account {name}: only the target has it")
         for name, account in sorted(ours.items()):
@@ -217,9 +218,15 @@ def _parts(obj: SchemaObject, name: str, ours: Account, theirs: Account) -> Iter
             yield Part(obj, f"privileges on {on}", next(texts), next(texts), Mend(statements, _OPERATORS))
 
 
-def _as_accounts(found: Mapping[str, Account]) -> dict[str, Account]:
-    """By names that both families have: a role of MariaDB has no host, one of MySQL ``%``."""
-    return {name if account.definition else f"{name}@'%'": account for name, account in found.items()}
+def _roles_beside_accounts(found: Mapping[str, Account]) -> frozenset[str]:
+    """Roles of a MariaDB server that has an account of the same name with the host ``%``, too."""
+    return frozenset(name for name, each in found.items() if not each.definition and f"{name}@'%'" in found)
+
+
+def _as_accounts(found: Mapping[str, Account], both: Collection[str]) -> dict[str, Account]:
+    """By names that both families have: a role of MariaDB has no host, one of MySQL ``%``. A role of ``both`` keeps its
+    own, since a server of the other family can have only one of the two."""
+    return {name if account.definition or name in both else f"{name}@'%'": account for name, account in found.items()}
 
 
 def _shared_parts(obj: SchemaObject, ours: Account, theirs: Account) -> Iterator[Part]:

@@ -33,7 +33,8 @@ _PRIVILEGES: Final = {
     TRIGGER: "TRIGGER",
     EVENT: "EVENT",
 }
-_COLLATIONS: Final = frozenset({_OF_CLIENT, "collation of the client", "collation of the database"})
+_DEFAULT: Final = "default collation"
+_COLLATIONS: Final = frozenset({_OF_CLIENT, "collation of the client", "collation of the database", _DEFAULT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ def _queries(flavor: Flavor) -> Iterator[_Query]:
     mariadb = flavor is Flavor.MARIADB
     yield _Query(
         "'database', schema_name, ''",
-        {"default collation": "default_collation_name", **({"comment": "schema_comment"} if mariadb else {})},
+        {_DEFAULT: "default_collation_name", **({"comment": "schema_comment"} if mariadb else {})},
         "information_schema.schemata",
         "schema_name",
     )

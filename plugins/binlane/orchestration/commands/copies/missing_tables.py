@@ -163,4 +163,5 @@ def fill_empty(endpoints: Endpoints, reader: Session, missing: Sequence[MissingT
             name = f"{identifier(each.target.database)}.{identifier(each.target.table)}"
             if not writer.texts(f"SELECT 1 FROM {name} LIMIT 1"):
                 chunk = Chunk(source.tables[each.source], None, None)
-                in_transaction(writer, partial(insert_rows, reader, writer, chunk, int(packet), each.target))
+                fill = partial(insert_rows, reader, writer, chunk, int(packet), each.target)
+                in_transaction(writer, fill, reader)

@@ -533,6 +533,8 @@ def drop_restore(
                     f"restore {name}: its databases are getting their final names; `binlane restore --continue {name}` "
                     "ends that in seconds, then drop the databases that you do not want"
                 )
+            if found.stage == EXTENDING:
+                said = f"{_between(found, running)}{kept}"
             with audited(running.endpoints.target, name, "restore --drop", {"stage": found.stage}, by):
                 if found.stage == REPLACING:
                     _put_back(running, found, session)
@@ -557,6 +559,20 @@ def _gets_names(session: Session, running: _Running, found: Restore) -> bool:
     if found.stage == REPLACING:
         return have_changed_places(session, names, dict(found.definition.replaced))
     return found.stage == MOVING and not present_databases(session).isdisjoint(names)
+
+
+def _between(found: Restore, running: _Running) -> str:
+    """What becomes of the databases of an extension that is forgotten before its end."""
+    with engine_of(running.endpoints.target).connect() as connection:
+        window = read_open_window(connection, found.name)
+    reached = running.state().watermark.source
+    if window is None or window.plan_digest is None:
+        return f"its databases stay, at {reached}, in front of the end of its extension, {found.definition.end}"
+    return (
+        f"its databases stay, and are at no moment of the log: a part of them may be at {reached}, others on the way "
+        f"to {window.bounds.end}, because the extension to {found.definition.end} was interrupted; `binlane restore "
+        f"--continue {found.name}` would have ended it, and now nothing can: restore them again"
+    )
 
 
 def _put_back(running: _Running, found: Restore, session: Session) -> tuple[ProgramText, ...]:

@@ -41,7 +41,7 @@ from binlane.restore.end import End, EndGtid, EndPosition, EndStatement, EndTime
 from binlane.restore.final_names import ANOTHER_NAME, present_databases, read_final_programs, require_free
 from binlane.restore.log_scan import LogScan, scan
 from binlane.restore.logged_transactions import LoggedTransaction
-from binlane.restore.replacement import kept_name, require_replaceable
+from binlane.restore.replacement import kept_name, require_replaceable, stored_foreign_keys
 from binlane.restore.ruled_out import RuledOut
 from binlane.safe_text import shown
 from binlane.servers.engines import engine_of
@@ -147,6 +147,8 @@ class RestorePlan:
     definition: RestoreDefinition
     scan: LogScan
     dump: DumpPlace | None
+    beliefs: tuple[str, ...] = ()
+    """What the account cannot see, and the plan believes."""
     is_extension: bool = False
     """Of a complete restore, whose databases have their final names."""
 
@@ -206,7 +208,7 @@ def plan_restore(request: RestoreRequest, channels: Path, resolve: Resolver | No
     source = source_of(channel, endpoints)
     replaced = _replaced(endpoints, names) if request.replaces else ()
     text, channel = declared(replaced)
-    _require_free(channel, endpoints, source, names, replaced)
+    beliefs = _require_free(channel, endpoints, source, names, replaced)
     start = _start(source, request, recorded)
     databases = frozenset(old for old, _ in names)
     with doing("reading the log for the plan"):
@@ -226,7 +228,7 @@ def plan_restore(request: RestoreRequest, channels: Path, resolve: Resolver | No
         replaced=replaced,
         digest=_of_base(dump)[1],
     )
-    return RestorePlan(name, file, text, channel, endpoints, definition, found, recorded)
+    return RestorePlan(name, file, text, channel, endpoints, definition, found, recorded, beliefs=beliefs)
 
 
 def require_complete(found: Restore) -> None:
@@ -456,8 +458,9 @@ def require_no_other(
 def _require_free(
     channel: ChannelConfig, endpoints: Endpoints, source: EventSource, names: tuple[tuple[str, str], ...],
     replaced: tuple[tuple[str, str], ...],
-) -> None:  # fmt: skip
-    """Whether the target can take the restore."""
+) -> tuple[str, ...]:  # fmt: skip
+    """Whether the target can take the restore; what is believed of it."""
+    beliefs: tuple[str, ...] = ()
     with target_errors(str(endpoints.target)):
         with engine_of(endpoints.target).connect() as connection:
             if has_restore(connection, channel.name) or has_channel(connection, channel.name):
@@ -473,6 +476,12 @@ def _require_free(
             require_free(session, dict(replaced))
             if replaced:
                 require_replaceable_now(session, endpoints.target, channel.name, dict(replaced))
+                if stored_foreign_keys(session) is None:
+                    beliefs = (
+                        f"no database that this account has no privilege on has a foreign key into "
+                        f"{', '.join(dict(replaced))}: it would go on to the kept tables; GRANT PROCESS ON *.* shows "
+                        "all",
+                    )
             if (ours := session.flavor) is not (theirs := source.state().flavor):
                 raise PrecheckError(
                     f"{endpoints.target}: expected a server of the log's family, {theirs}, found {ours}; restore onto "
@@ -480,6 +489,7 @@ def _require_free(
                 )
     made = (*(name for _, final in names for name in (unfinished(final), final)), *dict(replaced).values())
     require_ready_to_begin(channel, endpoints, source, made=made, replaces=bool(replaced))
+    return beliefs
 
 
 def _require_room(channel: ChannelConfig, scanned: LogScan) -> None:
@@ -533,6 +543,8 @@ def plan_view(plan: RestorePlan) -> list[Grid]:
             f"{final}: its tables, with all that is written to them until then, and its programs are kept as {kept} "
             f"until `binlane restore --drop-replaced {plan.name}`; all tables change places in one statement",
         )
+    for each in plan.beliefs:
+        grid.row("believed", each)
     if definition.tables:
         grid.row(
             "tables", f"{', '.join(definition.tables)}, and their triggers; what is counted below is the database's"
@@ -615,6 +627,7 @@ def plan_object(plan: RestorePlan) -> Mapping[str, Any]:
             for old, final in definition.databases
         },
         "replaces": dict(definition.replaced),
+        "believed": [*plan.beliefs],
         "tables": [*definition.tables] or None,
         "base": definition.base or None,
         "definers": _definers(plan),
