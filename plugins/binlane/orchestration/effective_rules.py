@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 from typing import Final
 
+from binlane.choices import Commit
 from binlane.config import ChannelConfig
 from binlane.errors import ConfigError
 from binlane.plan.settings import PlanSettings
@@ -17,11 +17,8 @@ from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Selection
 from binlane.shards.shard_list import parse_shard_list
 from binlane.sql.logged_kinds import NOT_LOGGED
-from binlane.work import files
 from binlane.work.files import WorkFolder
 from binlane.work.plan_inputs import read_inputs
-
-log = logging.getLogger(__name__)
 
 _MOST_BYTES: Final = 16 << 20
 """Of a shard list: a hundred thousand names of databases have half of it."""
@@ -85,26 +82,35 @@ def shard_list_text(channel: ChannelConfig) -> str:
         ) from exc
 
 
-def have_rules_changed(channel: ChannelConfig, folder: WorkFolder) -> bool:
-    """Whether a window was extracted under other rules than the channel's present ones.
+def changed_settings(channel: ChannelConfig, folder: WorkFolder) -> str:
+    """What a window was extracted under that the channel's file says otherwise now; empty if there is nothing.
 
-    If it has no plan, it is then extracted again; a planned window keeps its rules (invariant 7).
+    A window without a plan is then extracted again; a planned window keeps its settings (invariant 7). What the next
+    window takes as well as this one, the lanes of shards, changes nothing, and neither does what a run may choose, the
+    number of lanes and of transactions in a block.
     """
-    if not folder.exists(files.MANIFEST):
-        return False
     inputs = read_inputs(folder)
     rules, settings = rules_of(channel, inputs.schema), inputs.settings
     if rules.selection.to_values() != settings.filters or (rules.renaming, rules.collations) != (
         settings.renaming,
         settings.rules.collations,
     ):
-        changed = "[filter], [rename] or [collations]"
-    elif _divides_otherwise(channel, settings):
-        changed = "lanes.divide or the (divided) shards of its shard list"
-    else:
-        return False
-    log.info("the channel's %s have changed, and the window has no plan yet: it is extracted again", changed)
-    return True
+        return "[filter], [rename] or [collations]"
+    if _divides_otherwise(channel, settings):
+        return "lanes.divide, lanes.commit or the (divided) shards of the shard list"
+    lanes, blocks = channel.lanes, channel.blocks
+    of_file = {
+        "lanes.consistency": (lanes.consistency, settings.consistency),
+        "lanes.epoch_seconds": (lanes.epoch_seconds, settings.epoch_seconds),
+        "lanes.epoch_transactions": (lanes.epoch_transactions or None, settings.epoch_transactions),
+        "lanes.fold_gap": (lanes.fold_gap, settings.fold_gap),
+        "lanes.assigner": (lanes.assigner, settings.assigner),
+        "blocks.bytes": (blocks.bytes, settings.block_bytes),
+        "blocks.seconds": (blocks.seconds, settings.block_seconds),
+        "blocks.window_bytes": (blocks.window_bytes, settings.window_bytes),
+        "blocks.reduce": (blocks.reduce, settings.reduce),
+    }
+    return ", ".join(key for key, (now, then) in of_file.items() if now != then)
 
 
 def _divides_otherwise(channel: ChannelConfig, settings: PlanSettings) -> bool:
@@ -115,5 +121,7 @@ def _divides_otherwise(channel: ChannelConfig, settings: PlanSettings) -> bool:
         for text in (settings.shard_list, shard_list_text(channel)):
             lists.append(parse_shard_list(text, settings.shard_list_path, lanes=settings.lanes).divided)
         before, now = lists
-        return before != now or (bool(now) and channel.lanes.divide != settings.divide)
+        commits_together = channel.lanes.commit == Commit.TOGETHER
+        ways = (channel.lanes.divide, commits_together), (settings.divide, settings.commits_together)
+        return before != now or (bool(now) and ways[0] != ways[1])
     return False

@@ -25,16 +25,16 @@ from binlane.errors import PlanError, PositionError, WindowBusyError
 from binlane.garbage import uncollected
 from binlane.model import CLOCKS_DIFFER, plural, size_text
 from binlane.orchestration import report, step_progress
-from binlane.orchestration.effective_rules import have_rules_changed, leaves_out, selection_of
+from binlane.orchestration.effective_rules import leaves_out, selection_of
 from binlane.orchestration.extraction.window_reading import WindowReading, source_of
 from binlane.orchestration.inputs import settings_before, target_has_changed, write_inputs
 from binlane.orchestration.lane_options import apply_options
 from binlane.orchestration.plan_file import read_plan
 from binlane.orchestration.request import HIGHEST, WindowRequest
 from binlane.orchestration.retention import remove_folders, remove_old
-from binlane.orchestration.shorten_window import is_forgotten
 from binlane.orchestration.stop import check_stopped, is_stopped_inside, seqno_of, settle
 from binlane.orchestration.terminal import as_text
+from binlane.orchestration.unplanned_window import is_forgotten
 from binlane.orchestration.window_refusal import recorded_refusal
 from binlane.plan.database_activity import WindowActivity
 from binlane.plan.manifest import Manifest, Segment
@@ -46,9 +46,10 @@ from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of, kept_connections
 from binlane.shards.selection import EVERYTHING, Selection
 from binlane.source.end_position import Until, UntilGtid, UntilLogEnd, UntilPosition, UntilTime
+from binlane.source.older_sessions import highest_older_session
 from binlane.state.carried.files import Settlement
 from binlane.state.carried.older_sessions import settle_sessions
-from binlane.state.channels import Channel, read_channel
+from binlane.state.channels import Channel, note_selection, read_channel
 from binlane.state.leases import holder, recopy_lease
 from binlane.state.orders.stops import clear_stop, request_stop
 from binlane.state.positions import lane_positions
@@ -158,7 +159,11 @@ def _extract(
         # a run that was killed has moved the watermark, and left the record behind
         record_target(channel.work.uri, state)
         check_stopped(endpoints, state, unfinished)
-    if unfinished is not None and not request.dry_run and not is_forgotten(endpoints, request, unfinished, folders):
+    if (
+        unfinished is not None
+        and not request.dry_run
+        and not is_forgotten(channel, endpoints, request, unfinished, folders)
+    ):
         return _adopt_unfinished(channel, endpoints, request, state, unfinished, told)
     if request.is_before(state.watermark.source_time) and not _is_ahead(endpoints, state.watermark.source_time):
         return _answer(state, finished=True)
@@ -183,7 +188,9 @@ def _extract_next(
     """Read the log of a new window, behind the watermark, and open it."""
     engine = engine_of(endpoints.target)
     through = _complete_through(channel, endpoints, request)
-    reading = WindowReading.of_next(channel, endpoints, state, _followed(channel, endpoints))
+    selection = _followed(channel, endpoints)
+    state = _with_older_sessions(channel, endpoints, request, state, selection)
+    reading = WindowReading.of_next(channel, endpoints, state, selection)
     window, folder = reading.window, reading.folder
     if scan is not None:
         settings = functools.partial(_settings_before, channel, endpoints, request, window)
@@ -226,6 +233,21 @@ def _followed(channel: ChannelConfig, endpoints: Endpoints) -> Selection:
         return EVERYTHING
     with engine_of(endpoints.target).connect() as connection:
         return selection_of(channel, read_schema(connection, ()))
+
+
+def _with_older_sessions(
+    channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest, state: Channel, selection: Selection
+) -> Channel:
+    """The channel before a window under this filter. What a changed filter takes anew begins at the watermark, as a
+    channel does: no window has the CREATE of a temporary table that was left out until now and is open there."""
+    if selection.to_values() == state.selection:
+        return state
+    older = state.older_sessions
+    if state.selection is not None and selection.takes_more_than(Selection.of(state.selection)):
+        older = max(older, highest_older_session(source_of(channel, endpoints), state.watermark.source))
+    if request.dry_run:
+        return dataclasses.replace(state, older_sessions=older)
+    return note_selection(engine_of(endpoints.target), state, selection.to_values(), older)
 
 
 @contextlib.contextmanager
@@ -521,9 +543,6 @@ def _adopt_unfinished(
     if folder.digests is not None and not folder.has(files.MANIFEST):
         # an attempt has ended before it wrote the files anew
         folder.remove()
-    if window.plan_digest is None and have_rules_changed(channel, folder):
-        folder = _to_be_written_anew(channel, endpoints, folder)
-        folder.remove()
     if not folder.exists(files.MANIFEST):
         log.warning("its files are gone from %s: reading the same part of the log again", folder.uri)
         bounds = window.bounds
@@ -534,6 +553,7 @@ def _adopt_unfinished(
         )  # fmt: skip
         with step_progress.extraction(endpoints.target, channel.name, name, told, is_dry=False) as progress:
             manifest = reading.log(UntilPosition(bounds.end), progress)
+        _require_end(bounds, manifest, folder)
         # it may be read from an archive of the server's log now, or the other way round
         manifest = dataclasses.replace(manifest, identity=bounds.source_identity)
         # an attempt that ends before its manifest is made again
@@ -551,6 +571,21 @@ def _adopt_unfinished(
         begin_step(engine_of(endpoints.target), channel.name, RunStep.PLAN, named, total=total)
     made = plans.uri if planned else None
     return _answer(state, folder=folder, manifest=inputs.manifest, plan=made, resumed=True)
+
+
+def _require_end(bounds: WindowBounds, manifest: Manifest, folder: WorkFolder) -> None:
+    """Raises PlanError unless the log of a planned window was read again up to the window's end; the files of another
+    end are removed."""
+    if (bounds.last_seqno, bounds.end_gtid_set) == (manifest.last_seqno, manifest.gtid_set):
+        return
+    folder.remove()
+    raise PlanError(
+        f"channel {bounds.channel}, window {bounds.window_id}: its files are gone, and its log was read again: "
+        f"expected it to end at {bounds.end}, seqno {bounds.last_seqno:,}, found {manifest.end}, seqno "
+        f"{manifest.last_seqno:,}; nothing was written. Put [filter] and source.ended_sessions of the channel's file "
+        "back as they were when the window was opened, and run again; if the source has lost its last transactions in "
+        "a crash, it counts as replaced (docs/recovery.md, `The source was replaced`)"
+    )
 
 
 def _with_inputs_of_now(

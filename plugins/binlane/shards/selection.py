@@ -70,6 +70,23 @@ class Selection:
         """The rules as JSON values; empty for a channel that takes everything."""
         return SELECTION.dump(self) if self.selects or self.kinds or self.allowed else {}
 
+    def takes_more_than(self, former: Selection) -> bool:
+        """Whether anything may be taken that the former rules left out, as far as patterns tell without names."""
+        lists = (
+            (former.include_databases, self.include_databases),
+            (former.include_tables, self.include_tables),
+        )
+        includes = any(before and (not now or set(now) - set(before)) for before, now in lists)
+        excluded = {*former.exclude_databases, *former.exclude_tables}
+        policies = dict(former.kinds)
+        ignored = {kind for kind in policies if former.policy(kind) == FilterPolicy.IGNORE}
+        return (
+            includes
+            or bool(excluded - {*self.exclude_databases, *self.exclude_tables})
+            or any(self.policy(kind) != FilterPolicy.IGNORE for kind in ignored)
+            or (former.selects and former.folds_names != self.folds_names)
+        )
+
     @property
     def selects(self) -> bool:
         """Whether there is a rule for databases or tables."""

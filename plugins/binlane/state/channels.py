@@ -26,6 +26,7 @@ from binlane.errors import PositionError, SourceIdentityError, TargetIdentityErr
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition
 from binlane.server_proof import ServerProof, TargetProof, elsewhere, identity_expression, is_another_source
+from binlane.state.json_columns import optional_value_of, text_of
 from binlane.state.tables import NOW, OF_CHANNELS, channels
 from binlane.state_guard import view_in_place
 
@@ -63,6 +64,8 @@ class Channel:
     """The server whose rows the state speaks of."""
     incarnation: str = ""
     """Random; new with each server that has been adopted as the channel's target."""
+    selection: dict[str, Any] | None = None
+    """The filter of the newest window, as ``Selection.to_values``; None: there was no window."""
 
     @property
     def proof(self) -> ServerProof:
@@ -157,6 +160,7 @@ def read_channel(
     return Channel(
         row.channel, row.uuid, row.source_identity, watermark_of(row), row.windows, row.stopped, older,
         lost, row.target_identity, row.incarnation,
+        optional_value_of(dict[str, Any], row.selection, channels.c.selection),
     )  # fmt: skip
 
 
@@ -215,6 +219,20 @@ def keep_sessions(connection: Connection, channel: Channel, lost: Collection[str
         values["lost_sessions"] = ",".join(dict.fromkeys((*before, *lost)))
     if values:
         connection.execute(update(channels).where(channels.c.channel == channel.name).values(**values))
+
+
+def note_selection(engine: Engine, channel: Channel, selection: dict[str, Any], older_sessions: int) -> Channel:
+    """Store the filter of the next window, and the highest id of a source's connection that may have been open before
+    what the filter takes. Raises PositionError if the watermark has moved since the channel was read."""
+    with engine.begin() as connection:
+        now = read_channel(connection, channel.name, for_update=True)
+        if now.watermark != channel.watermark:
+            raise PositionError(
+                f"channel {channel.name}: another run has moved the watermark meanwhile; run the step again"
+            )
+        values = {"selection": text_of(selection), "older_sessions": older_sessions}
+        connection.execute(update(channels).where(channels.c.channel == channel.name).values(**values))
+        return read_channel(connection, channel.name)
 
 
 def watermark_of(row: Row[Any]) -> Watermark:

@@ -92,6 +92,8 @@ channels = _table(
     Column("older_sessions", BigInteger),
     # the source's connections that ended unseen with open temporary tables, by commas; NULL: there is none
     Column("lost_sessions", _LONG),
+    # the filter of the newest window, as JSON: what another one takes anew begins behind it; NULL: there is no window
+    Column("selection", _LONG),
     Column("created_at", _TIME, nullable=False),
     Column("updated_at", _TIME, nullable=False),
 )

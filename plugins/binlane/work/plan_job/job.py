@@ -111,7 +111,8 @@ class LocalProcesses:
             self.close()
             raise ExecutorsLostError(
                 f"a process of the plan job {self._context.how_ended}; this step writes nothing to the target: run it "
-                "again, if memory was the cause with smaller segments.bytes"
+                "again, if memory was the cause with smaller segments.bytes, behind removing the window's "
+                "folder, which is then read anew"
             ) from exc
 
     def close(self) -> None:

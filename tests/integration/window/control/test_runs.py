@@ -10,13 +10,14 @@ import shutil
 import signal
 import time
 from collections import Counter
+from types import ModuleType
 from typing import Any
 
 import pytest
 from pymysql.connections import Connection as Driver
 
 from binlane.errors import PlanError
-from binlane.orchestration import steps
+from binlane.orchestration import steps, unplanned_window
 from binlane.orchestration.extraction import window_reading as reading
 from binlane.orchestration.plan_file import read_plan
 from binlane.orchestration.request import WindowRequest
@@ -42,9 +43,9 @@ def test_two_runs_at_once_end_in_equal_data_and_one_window(channel: Channel) -> 
     assert channel.run() is None
 
 
-@pytest.mark.parametrize("asked", ["have_rules_changed", "target_has_changed"])
+@pytest.mark.parametrize(("module", "asked"), [(unplanned_window, "changed_settings"), (steps, "target_has_changed")])
 def test_a_run_that_would_write_a_window_s_files_anew_leaves_those_of_a_plan(
-    channel: Channel, asked: str, monkeypatch: pytest.MonkeyPatch
+    channel: Channel, module: ModuleType, asked: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another run plans the window behind this run's look at its row."""
     channel.traffic(20)
@@ -58,7 +59,7 @@ def test_a_run_that_would_write_a_window_s_files_anew_leaves_those_of_a_plan(
         return True
 
     with monkeypatch.context() as patch:
-        patch.setattr(steps, asked, meanwhile)
+        patch.setattr(module, asked, meanwhile)
         again = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
     assert again["plan"] == adopted["plan"]
     for lane in adopted["lanes"]:
@@ -179,6 +180,29 @@ def test_a_window_whose_files_are_gone_is_read_again_with_the_same_digest(channe
     channel.go_on(again)
     channel.run()
     channel.assert_equal()
+
+
+def test_a_window_without_a_plan_is_read_anew_when_its_files_are_gone_or_the_settings_have_changed(
+    channel: Channel, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It has no end to keep: the next window has what came since."""
+    caplog.set_level("INFO", unplanned_window.__name__)
+    channel.traffic(20)
+    first = steps.extract(channel.config, channel.endpoints, WindowRequest("now", lanes=2))
+    channel.traffic(20, seed=2)
+    assert steps.extract(channel.config, channel.endpoints, WindowRequest("now"))["window"] == first["window"]
+    shutil.rmtree(first["work"])
+    second = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    assert second["window"] != first["window"]
+    assert second["transactions"] > first["transactions"]
+    assert "because its files are gone from" in caplog.text
+    channel.write_channel(blocks="bytes = 2097152\n")
+    third = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    assert third["window"] != second["window"]
+    assert "because blocks.bytes of the channel have changed" in caplog.text
+    channel.go_on(third)
+    channel.assert_equal()
+    assert channel.target.query("SELECT COUNT(*), MIN(state) FROM binlane.windows") == [(1, "finished")]
 
 
 def test_another_shard_list_is_refused_until_the_planned_window_is_finished(channel: Channel) -> None:

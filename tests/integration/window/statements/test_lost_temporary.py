@@ -15,6 +15,7 @@ import pytest
 
 from binlane.errors import PrecheckError, WindowOpenError
 from binlane.model import Flavor
+from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.servers.engines import engine_of
 from binlane.source.server import open_sessions
@@ -291,3 +292,32 @@ def test_a_connection_that_goes_on_although_it_has_ended_by_name_is_refused(
         channel.run()
     assert channel.target.query("SELECT COUNT(*) FROM tenant_1.tmp") == [(2,)]
     end()
+
+
+@FAMILIES
+def test_what_a_changed_filter_takes_begins_behind_the_watermark(channel_of: ChannelOf, family: Flavor) -> None:
+    """A temporary table that the filter left out hides the permanent one of its name, which is taken now."""
+    channel = begun(channel_of, family)
+    without = '[filter]\nexclude_databases = ["tenant_2"]\n'
+    channel.write_channel(without)
+    run_on(channel.source, "INSERT INTO tenant_1.t VALUES (1, 1)")
+    run, end = opened(channel.source, "tenant_2")
+    run("CREATE TEMPORARY TABLE t SELECT 1 id, 5 v")
+    run_on(channel.source, "INSERT INTO tenant_1.t VALUES (2, 2)")
+    extracted = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    channel.write_channel()
+    # now the tables count, and the window without a plan ends in front of them
+    shorter = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    assert shorter["transactions"] == 1 < extracted["transactions"]
+    channel.write_channel(without)
+    channel.run()
+    assert channel.rows_of(channel.target)["tenant_1.t"] == {(1, 1), (2, 2)}
+    channel.write_channel()
+    run("UPDATE t SET v = v + 1")
+    with pytest.raises(PrecheckError, match=r"a temporary table of before the channel's beginning.*: tenant_2\.t"):
+        channel.run()
+    run("DROP TEMPORARY TABLE t")
+    end()
+    run_on(channel.source, "INSERT INTO tenant_2.t VALUES (3, 3)")
+    assert channel.run() is not None
+    channel.assert_equal()
