@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pymysql
 
-from binlane.apply.change_notes import ChangeNote, begin_whole, forget_if_undone
+from binlane.apply.change_notes import ChangeNote, begin_whole, undo_noted
 from binlane.apply.ddl.outcome import DdlPlace
 from binlane.apply.ddl.run import may_have_run, run_ddl
 from binlane.apply.nontransactional import NontransactionalChanges, takes_gtids
+from binlane.apply.session.rollback import undo
 from binlane.errors import BinlaneError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import ItemKind, RowCounts
@@ -213,12 +214,8 @@ def record_standing(session: LaneSession, place: BlockPlace) -> None:
     session.commit()
 
 
-def undo(session: LaneSession) -> None:
-    """Roll back after an error, or close the session if that fails: half a block must never be committed."""
-    try:
-        session.rollback()
-    except (pymysql.err.Error, OSError):
-        session.close()
+def _undo(session: LaneSession, _: BaseException | None) -> None:
+    undo(session)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,10 +236,13 @@ class _Task:
     """Whether the items have ended before one that needs a note."""
 
     def transaction(
-        self, items: Iterator[Item], after_ddl: DdlPlace | None = None, undone: Callable[[], None] = lambda: None
+        self,
+        items: Iterator[Item],
+        after_ddl: DdlPlace | None = None,
+        roll_back: Callable[[LaneSession, BaseException | None], object] = _undo,
     ) -> Outcome:
-        """The transaction that moves the position. ``after_ddl``: the DDL that has run before it. ``undone``: called
-        behind the ROLLBACK of what was written."""
+        """The transaction that moves the position. ``after_ddl``: the DDL that has run before it. ``roll_back``:
+        undoes what was written, behind an error if there was one."""
         session = self.session
         session.begin()
         try:
@@ -253,15 +253,13 @@ class _Task:
             counted = self.write(items, orders, after_ddl)
             outcome = self._settle(orders, counted)
         except BaseException as exc:
-            undo(session)
-            undone()
+            roll_back(session, exc)
             if isinstance(exc, Exception) and self.needs_note():
                 # the items before that one meet the error again, in a transaction of their own
                 return Obstacle.NOTE
             raise
         if isinstance(outcome, Obstacle):
-            undo(session)
-            undone()
+            roll_back(session, None)
             return outcome
         session.commit()
         return outcome
@@ -340,11 +338,11 @@ class _Task:
             written = sum((item.rows for item in items), RowCounts())
             return replace(self, rewrite=lambda: written).transaction(iter(()), place)
 
-        def undone() -> None:
-            if forget_if_undone(self.session, place, items if has_ddl else None) and not has_ddl:
+        def roll_back(session: LaneSession, error: BaseException | None) -> None:
+            if undo_noted(session, error, place, items if has_ddl else None) and not has_ddl:
                 self._withdraw()
 
-        applied = self.transaction(iter(items), place, undone)
+        applied = self.transaction(iter(items), place, roll_back)
         if applied is None:
             # another runner has moved the lanes, and has removed its own note
             forget_intent(self.session.cursor, place.key.channel, place.seqno)

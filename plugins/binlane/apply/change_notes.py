@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import pymysql
 
-from binlane.apply.session.unlogged_null import nothing_stayed
+from binlane.apply.session.rollback import undo_all
 from binlane.binlog.rows_payload import check_self_contained
 from binlane.errors import UndecidableError
 from binlane.lazy_dataclass import dataclass
@@ -122,13 +122,16 @@ def ask(session: LaneSession, place: DdlPlace, note: ChangeNote, items: Iterable
     )
 
 
-def forget_if_undone(session: LaneSession, place: DdlPlace, behind_ddl: Iterable[Item] | None = None) -> bool:
-    """Behind the ROLLBACK of a transaction with a note: remove it if the target has kept nothing. Raises nothing.
+def undo_noted(
+    session: LaneSession, error: BaseException | None, place: DdlPlace, behind_ddl: Iterable[Item] | None = None
+) -> bool:
+    """Roll back a transaction with a note behind the error, and remove the note if the target has kept nothing; whether
+    it was removed. Raises nothing.
 
     ``behind_ddl``: the changes, if a DDL has run before them, of which this note alone tells: they begin again.
     """
     try:
-        if not nothing_stayed(session):
+        if not undo_all(session, error):
             return False
         if behind_ddl is None:
             forget_intent(session.cursor, place.key.channel, place.seqno)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Final
 
-from binlane.apply.block import undo
 from binlane.apply.lane.block_writers import LogFacts, block_writer
 from binlane.apply.lane.options import ApplyOptions
 from binlane.apply.lane.replayed_items import require_plain
 from binlane.apply.nontransactional_tables import NontransactionalTables
 from binlane.apply.rows.writers import sends_row_events
 from binlane.apply.session.connection import LaneSession
+from binlane.apply.session.rollback import undo
 from binlane.binlog.reader import LogReader
 from binlane.binlog.rows_payload import payload_limit
 from binlane.errors import ApplyError, PositionError

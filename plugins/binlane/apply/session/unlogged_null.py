@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from binlane.model import Item
 
 _BAD_NULL: Final = 1048
-_NOT_ROLLED_BACK: Final = 1196
-"""The warning of a ROLLBACK that leaves changes of non-transactional tables."""
 
 
 class UnloggedNullError(pymysql.err.IntegrityError):
@@ -91,8 +89,3 @@ def _timestamps(item: Item, session: LaneSession) -> list[str]:
             if str(kind).startswith("timestamp") and null == "NO":
                 found.append(str(column))
     return found
-
-
-def nothing_stayed(session: LaneSession) -> bool:
-    """Whether the ROLLBACK that has just run has undone everything."""
-    return all(int(code) != _NOT_ROLLED_BACK for _, code, _ in session.rows("SHOW WARNINGS"))

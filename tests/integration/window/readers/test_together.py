@@ -12,10 +12,11 @@ from typing import Any, Final
 
 import pytest
 
-from binlane.apply.block import BlockPlace, undo
+from binlane.apply.block import BlockPlace
 from binlane.apply.lane.options import ApplyOptions
 from binlane.apply.lane.together import Together
 from binlane.apply.session.connection import LaneSession
+from binlane.apply.session.rollback import undo
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import BarrierTimeoutError, BinlaneError, ConfigError, StopRequestedError

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import pymysql
 
-from binlane.apply.block import Applied, BlockPlace, Obstacle, Outcome, undo
-from binlane.apply.change_notes import ChangeNote, begin_whole, forget_if_undone
+from binlane.apply.block import Applied, BlockPlace, Obstacle, Outcome
+from binlane.apply.change_notes import ChangeNote, begin_whole, undo_noted
 from binlane.apply.ddl.outcome import DdlPlace
 from binlane.apply.ddl.run import may_have_run, run_ddl
 from binlane.apply.nontransactional_tables import BlockItems, NontransactionalTables
@@ -121,10 +121,9 @@ class _Passage:
                 return Obstacle.NOTE
             settle(session.cursor, place.key, place.lanes, place.lane, barrier.last, barrier.last, counted)
             place.moved(session.cursor, barrier.last)
-        except BaseException:
+        except BaseException as exc:
             if is_noted:
-                undo(session)
-                forget_if_undone(session, self._ddl)
+                undo_noted(session, exc, self._ddl)
             session.close()
             raise
         session.commit()

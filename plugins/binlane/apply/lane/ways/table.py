@@ -19,7 +19,8 @@ from binlane.apply.lane.ways.transaction import Transaction
 from binlane.apply.lane.ways.way import Way
 from binlane.apply.nontransactional import is_refused
 from binlane.apply.session.retry_verdicts import DEFINITION_CHANGED, LOCKED, error_code, is_drift
-from binlane.apply.session.unlogged_null import UnloggedNullError, nothing_stayed
+from binlane.apply.session.rollback import nothing_stayed
+from binlane.apply.session.unlogged_null import UnloggedNullError
 from binlane.lazy_dataclass import dataclass
 from binlane.state.orders.orders import Orders
 
