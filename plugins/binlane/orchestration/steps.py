@@ -51,6 +51,7 @@ from binlane.state.carried.files import Settlement
 from binlane.state.carried.older_sessions import settle_sessions
 from binlane.state.channels import Channel, note_selection, read_channel
 from binlane.state.leases import holder, recopy_lease
+from binlane.state.orders.orders import NOW as STOP_NOW
 from binlane.state.orders.stops import clear_stop, request_stop
 from binlane.state.positions import lane_positions
 from binlane.state.records.conflicts import count_conflicts
@@ -394,6 +395,17 @@ def advance(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> Answ
         "conflicts": met,
         "note": note,
     }
+
+
+def are_behind(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> bool:
+    """Whether lanes of the window, which have ended without an error, are to go on: the stop at which they have ended
+    was cancelled, or asked for again at a later seqno."""
+    _, window = _recorded(channel, endpoints, plan_uri)
+    if window is None or window.is_finished or window.stop_at == STOP_NOW:
+        return False
+    goal = window.bounds.last_seqno if window.stop_at is None else min(window.stop_at, window.bounds.last_seqno)
+    with engine_of(endpoints.target).connect() as connection:
+        return any(lane.seqno < goal for lane in lane_positions(connection, channel.name))
 
 
 def _advanced(window: Window, conflicts: dict[str, int]) -> Answer:

@@ -420,7 +420,8 @@ def check_lanes(window: Window, lanes: tuple[LanePosition, ...], seqno: int, whe
     behind = [f"lane {lane.lane} at {lane.seqno}" for lane in lanes if lane.seqno != seqno]
     if behind:
         raise PositionError(
-            f"{where}: {', '.join(behind)}; expected every lane at {seqno}; run their apply tasks again"
+            f"{where}: {', '.join(behind)}; expected every lane at {seqno}; run their apply tasks again (lanes end at "
+            "a stop also if it is cancelled then)"
         )
 
 

@@ -270,5 +270,5 @@ class LaneBlocks:
                 f"{self.state.where(lane)}: stopped on request at seqno {position}; cancel the request "
                 f"(`binlane resume {self.state.plan.channel}`) and run the window again to continue"
             )
-        if stop_at is not None:
-            self.state.stopped_at = stop_at
+        # None, too: the stop may have been cancelled
+        self.state.stopped_at = stop_at

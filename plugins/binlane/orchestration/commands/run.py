@@ -17,7 +17,7 @@ from binlane.apply.target_state import require_own_target
 from binlane.choices import PlanEngine
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
-from binlane.errors import WindowBusyError
+from binlane.errors import PositionError, WindowBusyError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import plural, size_text
 from binlane.orchestration import report, step_progress, steps
@@ -217,10 +217,15 @@ def apply_window(
             f"channel {channel.name}: expected the window {window['window']} on the target, found none: another run "
             "has dropped it, to read a shorter one; run again"
         )
-    with _timed(seconds, "apply", console):
-        lanes.apply(channel, endpoints, adopted["plan"], [each["lane"] for each in adopted["lanes"]], console)
-    with _timed(seconds, "advance", console):
-        return {**steps.advance(channel, endpoints, adopted["plan"]), "resumed": window["resumed"]}
+    while True:
+        with _timed(seconds, "apply", console):
+            lanes.apply(channel, endpoints, adopted["plan"], [each["lane"] for each in adopted["lanes"]], console)
+        with _timed(seconds, "advance", console):
+            try:
+                return {**steps.advance(channel, endpoints, adopted["plan"]), "resumed": window["resumed"]}
+            except PositionError:
+                if not steps.are_behind(channel, endpoints, adopted["plan"]):
+                    raise
 
 
 def _read_bytes(bars: Bars) -> step_progress.Told:

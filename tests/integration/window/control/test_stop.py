@@ -255,3 +255,33 @@ def test_status_tells_marks_gaps_holders_lag_and_orders_to_a_program(
     assert {each["held_by_connection"] for each in found["lanes"]} == {None}
     assert channel.cli("status", CHANNEL) == 0
     assert "by carol" in capsys.readouterr().out
+
+
+def test_lanes_that_have_ended_at_a_stop_go_on_if_it_is_cancelled_then(
+    channel: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel.traffic(40)
+    adopt, advance, behind = steps.adopt_plan, steps.advance, list[int]()
+
+    def order(*arguments: str) -> None:
+        process = channel.start(*arguments)
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 0, said
+
+    def stopped(*arguments: Any, **named: Any) -> Any:
+        adopted = adopt(*arguments, **named)
+        order("stop", CHANNEL, "--at-seqno", "10")
+        return adopted
+
+    def resumed(*arguments: Any) -> Any:
+        if not behind:
+            order("resume", CHANNEL)
+            behind.extend(lane.seqno for lane in channel.status.positions)
+        return advance(*arguments)
+
+    monkeypatch.setattr(steps, "adopt_plan", stopped)
+    monkeypatch.setattr(steps, "advance", resumed)
+    assert channel.cli("run", CHANNEL) == 0
+    assert set(behind) == {10}
+    channel.assert_equal()
+    assert channel.target.query("SELECT COUNT(*), MIN(state) FROM binlane.windows") == [(1, "finished")]

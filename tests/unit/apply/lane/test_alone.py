@@ -243,6 +243,15 @@ def test_an_order_that_the_lane_finds_when_it_is_alone_is_followed(monkeypatch: 
     assert lane.attempt.positions == HERE
 
 
+def test_a_stop_that_is_cancelled_before_the_lane_has_reached_it_ends_no_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    lane, _ = attempt(monkeypatch, dict(HERE))
+    end = lane.state.goal
+    for stop_at, goal in ((AT + 1, AT + 1), (AT + 2, AT + 2), (None, end)):
+        lane.attempt.heartbeat.stop_at = stop_at
+        lane.blocks.check_stop(0)
+        assert lane.state.goal == goal
+
+
 def test_a_lane_that_was_adopted_leaves_no_signal(monkeypatch: pytest.MonkeyPatch) -> None:
     """A signal that is held for it on would keep its next holder from saying anything."""
     lane, others = attempt(monkeypatch, dict(HERE))
