@@ -143,6 +143,7 @@ ASKED_AGAIN: Final = frozenset(
         *TARGET_CHECKS,
         "statement-privileges",
         "table-definitions",
+        "statement-engines",
         "long-statements",
         "lost-tables",
         "logged-tables",

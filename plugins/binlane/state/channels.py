@@ -195,9 +195,11 @@ def refuse_older(connection: Connection, proof: TargetProof, place: str) -> None
         )
     if row.incarnation != proof.incarnation or row.watermark_seqno < proof.seqno:
         other = "another state of the channel, " * (row.incarnation != proof.incarnation)
+        # the same server and state: innodb_flush_log_at_trx_commit may be other than 1
+        lost = "" if other else "a server that was killed has lost commits that it had confirmed, or "
         raise TargetIdentityError(
             f"channel {proof.channel}: expected a target that has reached seqno {proof.seqno:,} ({place}), found "
-            f"{other}a watermark at seqno {row.watermark_seqno:,}: {elsewhere(proof.channel)}"
+            f"{other}a watermark at seqno {row.watermark_seqno:,}: {lost}{elsewhere(proof.channel)}"
         )
 
 

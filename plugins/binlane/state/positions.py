@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, delete, func, insert, select
 
 from binlane.errors import PositionError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import RowCounts
 from binlane.plan.window_plan import WindowPlan
-from binlane.state.tables import NOW, UTC_NOW, positions
+from binlane.state.tables import NOW, UTC_NOW, ddl, positions
 
 if TYPE_CHECKING:
     from pymysql.cursors import Cursor
@@ -121,6 +121,15 @@ def lane_seqnos(connection: Connection, key: PlanKey) -> dict[int, int]:
     of_plan = (c.channel == key.channel, c.window_id == key.window_id, c.digest == key.digest)
     query = select(c.lane, c.seqno).where(*of_plan)
     return {row.lane: row.seqno for row in connection.execute(query)}
+
+
+def begun_seqno(connection: Connection, channel: str) -> int:
+    """The highest seqno of which anything may have run: a lane stands there, or a statement of it has begun."""
+    highest = 0
+    for column in (positions.c.seqno, positions.c.begun, ddl.c.seqno):
+        query = select(func.max(column)).where(column.table.c.channel == channel)
+        highest = max(highest, connection.execute(query).scalar_one() or 0)
+    return highest
 
 
 def lane_positions(connection: Connection, channel: str, *, for_update: bool = False) -> tuple[LanePosition, ...]:

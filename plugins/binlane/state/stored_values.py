@@ -182,7 +182,7 @@ VALUES: Final[Mapping[str, Mapping[str, Values]]] = {
         "ended_at": _TIME, "tables": _COUNT, "chunks": _COUNT, "compared_rows": _COUNT, "drift": _COUNT,
         "pending": _COUNT, "progress": _TEXT,
         "progress_key": _TEXT, "scope": _TEXT, "equal_rows": _COUNT, "logged_rows": _COUNT, "expected_rows": _COUNT,
-        "seconds": _SECONDS,
+        "seconds": _SECONDS, "rules": _SHA256,
     },
     "verified_tables": {
         "channel": _CHANNEL, "table_schema": _NAME, "table_name": _NAME, "verification": _COUNT,

@@ -387,6 +387,8 @@ verifications = _table(
     # of a full verification: approximate rows of all its tables, and the seconds that it has taken
     Column("expected_rows", BigInteger),
     Column("seconds", Double),
+    # the digest of the channel's filter and renames; NULL: not known
+    Column("rules", String(64)),
 )
 
 verified_tables = _table(

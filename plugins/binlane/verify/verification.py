@@ -188,8 +188,9 @@ class Verifier:
         seqno, scope = self.standing.watermark.seqno, self.options.scope.words
         with self.engine.begin() as connection:
             return begin_verification(
-                connection, self.channel, kind, window, seqno, scope, expected, anew=self.options.anew
-            )
+                connection, self.channel, kind, window, seqno, scope, expected, anew=self.options.anew,
+                rules=self.rules_digest,
+            )  # fmt: skip
 
     def _window_to_name(self) -> str:
         """The id of the last finished window; empty if there is none. Raises PlanError if its folder is gone."""

@@ -52,6 +52,17 @@ def test_older_verifications_are_those_that_decide(engine: Engine) -> None:
     assert (left.state, left.through_seqno) == ("running", 7)
 
 
+def test_a_full_verification_goes_on_under_its_rules_alone(engine: Engine) -> None:
+    """A table of its may have been compared with another one of the source."""
+    with engine.begin() as connection:
+        numbers = [begin_verification(connection, CHANNEL, "full", "", 7, rules=each * 64).id for each in "aabb"]
+    assert numbers[0] == numbers[1] < numbers[2] == numbers[3]
+    with engine.connect() as connection:
+        left = unfinished_round(connection, CHANNEL)
+    assert left is not None
+    assert left.id == numbers[2]
+
+
 def record(engine: Engine, number: int, **found: DatabaseActivity) -> None:
     with engine.begin() as connection:
         record_databases(connection, CHANNEL, number, found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from binlane.apply.own_gtids import require_own_gtids
 from binlane.apply.refusals import target_errors
 from binlane.apply.target_state import target_state
 from binlane.connections import Resolver
@@ -13,6 +14,7 @@ from binlane.orchestration.commands.channel import load
 from binlane.server_proof import TargetProof
 from binlane.servers.engines import engine_of
 from binlane.state.channels import Channel, adopt, has_channel, identity_of, read_channel
+from binlane.state.records.coverage import forget_verified
 from binlane.state.target_record import forget_target, place_of, record_target, recorded
 
 
@@ -34,15 +36,18 @@ def adopt_target(name: str, folder: Path, *, yes: bool, resolve: Resolver | None
         with target_state(target) as engine:
             with engine.connect() as connection:
                 state = read_channel(connection, name, of_any_server=True)
+                require_own_gtids(connection, state)
             lines.append(_found(target.name, here, state))
             doing = (
                 f"it is the target from now on: what the source has logged behind seqno {state.watermark.seqno:,} is "
-                "applied to it, and the former target is refused"
+                "applied to it, the former target is refused, and nothing counts as verified: run `binlane verify "
+                f"{name} --full`"
             )
             if yes:
                 with audited(target, name, "adopt-target"), engine.begin() as connection:
                     read_channel(connection, name, for_update=True, of_any_server=True)
                     state = adopt(connection, name)
+                    forget_verified(connection, name)
         # behind the COMMIT, or a record could name a server that is none
         if yes:
             record_target(channel.work.uri, state)

@@ -204,6 +204,13 @@ def forget_compared(connection: Connection, channel: str, is_replaced: Callable[
             connection.execute(this.values(progress=None, progress_key=None))
 
 
+def forget_verified(connection: Connection, channel: str) -> None:
+    """Forget all verifications of the channel: the target is another server, of which nothing was compared. The rows
+    that were known to differ stay, until they are found equal."""
+    for table in (verified, verified_tables, verifications):
+        connection.execute(delete(table).where(table.c.channel == channel))
+
+
 def tables_of(connection: Connection, channel: str, verification: int) -> frozenset[TableKey]:
     """The tables that a verification has finished."""
     query = select(verified_tables.c.table_schema, verified_tables.c.table_name)

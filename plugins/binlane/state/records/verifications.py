@@ -306,9 +306,10 @@ def begin_verification(
     expected: int = 0,
     *,
     anew: bool = False,
+    rules: str = "",
 ) -> Verification:
     """Record a new verification; for kind ``full``, resume the unfinished one of the same scope if there is one, or
-    forget it (``anew``)."""
+    forget it: ``anew``, or if it has compared tables under other ``rules``, the digest of filter and renames."""
     asked = None if scope == () else text_of(scope)
     if kind == VerifyScope.FULL:
         of_scope = (
@@ -319,6 +320,8 @@ def begin_verification(
         )
         if anew:
             connection.execute(delete(verifications).where(*of_scope))
+        # its tables were compared with others of the source
+        connection.execute(delete(verifications).where(*of_scope, func.coalesce(verifications.c.rules, "") != rules))
         unfinished = connection.execute(select(verifications).where(*of_scope)).first()
         if unfinished is not None:
             counts = (unfinished.tables, unfinished.chunks, unfinished.compared_rows)
@@ -342,6 +345,7 @@ def begin_verification(
             pending=0,
             scope=asked,
             expected_rows=expected,
+            rules=rules or None,
         )
     )
     [number] = added.inserted_primary_key or (0,)
