@@ -270,7 +270,8 @@ class Verifier:
             end = self.pair.end_of_chunk(table, after, rows) if ends is None else ends.get(after)
         rows, found = self.pair.in_range(table, after, end) if table.key else self.pair.whole(table)
         (self._compare.ranges if table.key else self._compare.wholes).add(table.target)
-        self._compare.differ(found)
+        is_range = after is not None or end is not None
+        self._compare.differ(self.pair.by_their_keys(table, found) if table.key and is_range else found)
         counts[0] += rows + sum(one.target is None for one in found) - sum(one.source is None for one in found)
         counts[1] += rows
         self._add(tables=int(end is None), chunks=1, rows=rows)

@@ -10,6 +10,9 @@ from typing import Final, cast
 import pytest
 
 from binlane.model import Flavor
+from binlane.orchestration.commands.verify import verify_channel
+from binlane.verify.outcome import Options
+from binlane.verify.rows import pairing
 from binlane.verify.rows.column_text import ComparedTable
 from lab.servers import PrivateServer
 from tests.integration.bootstrap.conftest import clean_servers, either
@@ -54,6 +57,28 @@ def test_ranges_that_were_not_what_they_are_taken_for_would_be_noticed(
     monkeypatch.setattr(ComparedTable, "has_ranges", property(lambda table: bool(table.key)))
     prefix_keys(either)
     copy_and_verify(either, TABLES)
+
+
+def test_rows_that_the_servers_order_otherwise_are_equal_where_their_keys_show_equal_rows(
+    either: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an order that neither types nor collations show. The ends of the ranges follow each other in both orders, so
+    that the ranges have each row once."""
+    monkeypatch.setattr(pairing, "_ordered_by", lambda table: [])
+    monkeypatch.setattr(pairing, "compare", lambda *tables: ())
+    rows = "INSERT INTO app.t VALUES ('a', 1), ('B', 1), ('c', 1), ('D', 1), ('e', 1), ('F', 1), ('g', 1)"
+    for server, collation in ((either.source, "ascii_bin"), (either.target, "ascii_general_ci")):
+        table = f"CREATE TABLE app.t (k VARCHAR(9) CHARACTER SET ascii COLLATE {collation} PRIMARY KEY, n INT)"
+        run_on(server, "CREATE DATABASE app", table, rows, log=False)
+    either.init()
+
+    def differing() -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+        outcome = verify_channel(either.config, either.endpoints, Options(full=True, chunk_rows=2))
+        return sorted((one.key, one.columns) for one in outcome.suspects if one.key != ("table",))
+
+    assert differing() == []
+    run_on(either.target, "DELETE FROM app.t WHERE k = 'c'", "UPDATE app.t SET n = 2 WHERE k = 'B'", log=False)
+    assert differing() == [(("42",), ("n",)), (("63",), ())]  # B and c
 
 
 def prefix_keys(either: Channel) -> None:
