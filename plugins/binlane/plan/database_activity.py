@@ -57,8 +57,11 @@ class WindowActivity:
             if isinstance(part, RowsPart):
                 rows[part.table.key.database] = rows.get(part.table.key.database, 0) + part.counts.total
             elif isinstance(part, StatementPart):
-                for key in part.facts.tables:
-                    rows.setdefault(key.database, 0)
+                facts = part.facts
+                # a DDL may change a database without naming a table
+                names = facts.databases if facts.commits_implicitly else {key.database for key in facts.tables}
+                for name in names:
+                    rows.setdefault(name, 0)
         for name, changed in rows.items():
             self.add(name, DatabaseActivity(lane if shard == name else None, 1, changed, seqno, time))
 

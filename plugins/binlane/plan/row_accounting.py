@@ -53,9 +53,11 @@ class Tally:
     saved: dict[TableKey, RowCounts] = field(default_factory=dict)
     """Row changes written minus read, by table: negative where folding saves."""
     altered: dict[TableKey, set[int]] = field(default_factory=dict)
-    """Tables that the window's DDL names, with the seqnos of the statements."""
+    """Tables whose definition the window's DDL may change, with the seqnos of the statements."""
     unread: set[int] = field(default_factory=set)
-    """Seqnos of statements that commit implicitly and could not be parsed."""
+    """Seqnos of statements that could not be parsed and may change the definition of any table."""
+    defined_in: set[str] = field(default_factory=set)
+    """Databases that the window's DDL names, also in statements without a table, such as DROP DATABASE."""
     time_zones: set[str] = field(default_factory=set)
     unsafe: dict[str, int] = field(default_factory=dict)
     """Parts of statements whose result depends on the server, with the first seqno of each."""
@@ -129,9 +131,10 @@ class Tally:
                 if asked is not None:
                     self.add_requirement(asked, seqno)
         if defines:
-            for key in facts.tables:
+            self.defined_in |= facts.databases
+            for key in facts.defines:
                 self.altered.setdefault(key, set()).add(seqno)
-            if facts.kind is StatementKind.UNKNOWN:
+            if facts.may_define_any:
                 self.unread.add(seqno)
 
     def _other_answer(self, part: StatementPart, flavor: Flavor) -> str | None:
@@ -234,6 +237,7 @@ class Tally:
         for key, seqnos in other.altered.items():
             self.altered.setdefault(key, set()).update(seqnos)
         self.unread |= other.unread
+        self.defined_in |= other.defined_in
         self.time_zones |= other.time_zones
         self.loaded |= other.loaded
         self.written |= other.written

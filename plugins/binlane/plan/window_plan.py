@@ -159,7 +159,9 @@ class WindowPlan:
     """Distinct TABLE_MAP bodies of each table, in hex, without table id, with the first seqno of each: the precheck
     compares them with the target's tables."""
     altered: Alterations = field(default_factory=Alterations)
-    """Tables that the window's own DDL names: before it they may be missing or have another definition."""
+    """Tables whose definition the window's own DDL may change: before it they may be missing or have another one."""
+    defined_in: frozenset[str] = frozenset()
+    """Databases that the window's DDL names, also in statements without a table, such as DROP DATABASE."""
     time_zones: frozenset[str] = frozenset()
     """Named session time zones of statements; the target must know them."""
     carried_in: tuple[PreparedGroup, ...] = ()

@@ -21,7 +21,6 @@ from typing import Any, TypeVar
 from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.schema.letter_case import AS_TYPED, LetterCase
-from binlane.sql.parse.definitions import LOADABLE_OR_STORED
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 
 T = TypeVar("T")
@@ -91,7 +90,7 @@ class SchemaFacts:
         definitions = [facts for facts in seen if facts.kind is StatementKind.DDL]
         renames = self.renames.union(*(facts.renames for facts in definitions))
         moved = _moved(_both_ways(renames))
-        unread = {facts.reason for facts in seen if facts.kind is StatementKind.UNKNOWN and facts.commits_implicitly}
+        unread = [facts for facts in seen if facts.kind is StatementKind.UNKNOWN and facts.commits_implicitly]
         return replace(
             self,
             views=_carried(self.views.union(*(facts.views for facts in definitions)), moved),
@@ -104,7 +103,7 @@ class SchemaFacts:
             renames=renames,
             copies=self.copies.union(*(facts.copies for facts in definitions)),
             uncertain=self.uncertain or bool(unread),
-            may_join=self.may_join or bool(unread - {LOADABLE_OR_STORED}),
+            may_join=self.may_join or any(facts.may_define_any for facts in unread),
         )
 
     @cached_property

@@ -51,6 +51,7 @@ class LetterCase:
             databases=self.names(facts.databases),
             tables=self.tables(facts.tables),
             written=self.tables(facts.written),
+            defines=self.tables(facts.defines),
             references=self.names(facts.references),
             first=None if facts.first is None else self.table(facts.first),
             created_temporary=None if made is None else self.table(made),

@@ -93,6 +93,7 @@ class Renaming:
             databases=frozenset(map(self.target, facts.databases)),
             tables=frozenset(map(self.table, facts.tables)),
             written=frozenset(map(self.table, facts.written)),
+            defines=frozenset(map(self.table, facts.defines)),
             references=frozenset(map(self.target, facts.references)),
             first=None if facts.first is None else self.table(facts.first),
             created_temporary=None if made is None else self.table(made),

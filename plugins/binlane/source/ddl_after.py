@@ -44,8 +44,8 @@ _STATEMENTS = (int(EventType.QUERY), int(EventType.QUERY_COMPRESSED))
 def altered_behind(
     source: EventSource, start: Start, limit: int | None = None, *, engines: bool = False
 ) -> Alterations | None:
-    """The tables that statements from ``start`` to the log's present end name and may alter, and the triggers that they
-    drop; with ``engines`` only those that may have got another engine.
+    """The tables whose definition statements from ``start`` to the log's present end may change, and the triggers that
+    they drop; with ``engines`` only those that may have got another engine.
 
     None if that part of the log has more than ``limit`` bytes. The seqnos of the result have no meaning. Raises
     SourceError, BinlogError.
@@ -146,4 +146,4 @@ def _tables(facts: StatementFacts | None, statement: bytes, *, engines: bool) ->
         return frozenset()
     if engines and _KEEPS_ENGINE.match(statement) and not facts.renames and named_engine(statement) is None:
         return frozenset()
-    return None if facts.kind is StatementKind.UNKNOWN else facts.tables | facts.dropped_triggers
+    return None if facts.may_define_any else facts.defines | facts.dropped_triggers

@@ -8,6 +8,7 @@ from sqlalchemy import Engine
 from binlane.model import LogPosition
 from binlane.plan.database_activity import DatabaseActivity
 from binlane.state.channels import Watermark, create_channel
+from binlane.state.records.bootstraps import finish_bootstrap, save_snapshot
 from binlane.state.records.databases import (
     RECENT,
     DatabaseRecord,
@@ -15,6 +16,7 @@ from binlane.state.records.databases import (
     Order,
     Search,
     find_databases,
+    forgetting,
     other_writers,
     record_databases,
 )
@@ -140,3 +142,22 @@ def test_a_database_of_another_channel_is_found_whatever_its_letters(engine: Eng
         assert other_writers(connection, "c", ["own", "both"]) == (("Both", "other"),)
         assert other_writers(connection, "other", ["both", "theirs"]) == (("both", "c"),)
         assert other_writers(connection, "new", ["own"]) == (("own", "c"),)
+
+
+def test_a_database_of_another_channel_s_first_copy_is_its_own_until_an_operator_forgets_it(engine: Engine) -> None:
+    mark = Watermark(10, LogPosition("log.1", 4), "0-1-10", 5.0, "f10")
+    create_channel(engine, "c", "source", mark)
+    with engine.begin() as connection:
+        for channel in ("c", "gone", "begun"):
+            save_snapshot(connection, channel, [f"{channel}_own", "Every_one", "everyXone"], "source", mark)
+        for channel in ("c", "gone"):
+            finish_bootstrap(connection, channel, "")
+        names = ["c_own", "gone_own", "begun_own", "EVERY_ONE"]
+        begun = (("Every_one", "begun"), ("begun_own", "begun"))
+        all_of = (begun[0], ("Every_one", "c"), begun[1], ("c_own", "c"))
+        assert other_writers(connection, "new", names) == all_of
+        assert other_writers(connection, "c", names) == begun
+        for statement in forgetting("c", "'Every_one'").split("; "):
+            connection.exec_driver_sql(statement.replace("%", "%%"))
+        assert other_writers(connection, "new", names) == (*begun, ("c_own", "c"))
+        assert other_writers(connection, "new", ["everyXone"]) == (("everyXone", "begun"), ("everyXone", "c"))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from binlane.binlog.query import Query
 from binlane.errors import PlanError
-from binlane.model import FILTERED_SHARD
+from binlane.model import FILTERED_SHARD, Flavor, SessionContext
 from binlane.plan.database_activity import DatabaseActivity, WindowActivity
 from binlane.plan.row_accounting import Tally
 from binlane.plan.segment.map import MapSummary
+from binlane.plan.transaction.parts import StatementPart
 from binlane.plan.window.mapped import MappedWindow
+from binlane.sql.parse.analyze import analyze
 
 PARTS = (
     {"a": DatabaseActivity(1, 2, 10, 5, 5.5)},
@@ -34,3 +37,22 @@ def test_activity_is_read_as_it_was_written() -> None:
     assert WindowActivity.from_json(found.to_json(), "here") == found
     with pytest.raises(PlanError, match="here"):
         WindowActivity.from_json(b"[]", "here")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DROP DATABASE IF EXISTS crm", "CREATE OR REPLACE DATABASE crm", "ALTER DATABASE crm COLLATE utf8mb4_bin",
+        "DROP PROCEDURE crm.p", "CREATE EVENT crm.e ON SCHEDULE EVERY 1 DAY DO SELECT 1", "DROP TRIGGER crm.tr",
+        "DROP TABLE crm.t",
+    ],
+)  # fmt: skip
+def test_a_ddl_changes_its_database_also_without_a_table(sql: str) -> None:
+    session = SessionContext()
+    facts = analyze(sql, database=None, flavor=Flavor.MARIADB)
+    part = StatementPart(sql.encode(), session, facts, Query("", sql.encode(), session))
+    activity, tally = WindowActivity(), Tally()
+    activity.add_transaction("crm", 0, [part], 5, 0.0)
+    tally.add("crm", 0, [part], 5, Flavor.MARIADB)
+    assert activity.databases == {"crm": DatabaseActivity(0, 1, 0, 5, 0.0)}
+    assert tally.defined_in == {"crm"}

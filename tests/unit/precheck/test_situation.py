@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from binlane.model import RowCounts, TableKey
-from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.window_plan import TableCounts
 from binlane.precheck.situation.situation import needs_of
 from tests.unit.precheck.situations import CHANNEL, PLAN
@@ -22,7 +21,7 @@ ROWS = TableCounts(RowCounts(1), RowCounts(), 0, RowCounts(1))
     [
         pytest.param({"written": frozenset({KEY})}, id="statements"),
         pytest.param({"loaded": frozenset({KEY})}, id="loads"),
-        pytest.param({"altered": Alterations({KEY: (5,)})}, id="ddl"),
+        pytest.param({"defined_in": frozenset({"shop"})}, id="ddl"),
         pytest.param({"tables": {KEY: ROWS}}, id="rows"),
     ],
 )

@@ -35,7 +35,9 @@ def planned_ddl(folder: WorkFolder, *texts: str, unread: tuple[int, ...] = ()) -
         ("TRUNCATE TABLE t", {"t"}),
         ("DROP TABLE IF EXISTS t, a", {"t", "a"}),
         ("CREATE OR REPLACE TABLE t (id INT)", {"t"}),
-        ("CREATE TABLE IF NOT EXISTS t LIKE a", {"t", "a"}),
+        ("CREATE TABLE IF NOT EXISTS t LIKE a", {"t"}),
+        ("CREATE TABLE t SELECT * FROM a", {"t"}),
+        ("ANALYZE TABLE t", set()),
         ("ALTER TABLE t ADD COLUMN c INT", set()),
         ("ALTER TABLE t TRUNCATE PARTITION p", set()),
         ("CREATE UNIQUE INDEX i ON t (id)", set()),
@@ -56,9 +58,13 @@ def test_a_statement_that_cannot_be_read_may_concern_any_table(tmp_path: Path) -
     assert replaced_tables(folder, planned_ddl(folder, "DROP INDEX i ON t", unread=(7,))).names(TableKey("d", "other"))
 
 
-def test_without_the_lane_files_all_altered_tables_count(tmp_path: Path) -> None:
+def test_without_the_lane_files_any_table_counts(tmp_path: Path) -> None:
     folder = WorkFolder(str(tmp_path))
     plan = planned_ddl(folder, "ALTER TABLE t ADD COLUMN c INT")
-    found = replaced_tables(WorkFolder(str(tmp_path / "gone")), plan)
-    assert found.names(TableKey("d", "t"))
-    assert not found.names(TableKey("d", "a"))
+    assert replaced_tables(WorkFolder(str(tmp_path / "gone")), plan).names(TableKey("d", "a"))
+
+
+def test_an_emptied_table_counts_though_no_definition_changes(tmp_path: Path) -> None:
+    folder = WorkFolder(str(tmp_path))
+    plan = dataclasses.replace(planned_ddl(folder, "TRUNCATE t"), altered=Alterations())
+    assert replaced_tables(folder, plan).names(TableKey("d", "t"))

@@ -19,7 +19,7 @@ _A_COLUMN = "(a column)"
 
 @dataclass(frozen=True)
 class Alterations:
-    """The seqnos, ascending, of the window's statements that name a table and commit implicitly.
+    """The seqnos, ascending, of the window's statements that may change a table's definition or existence.
 
     Names are compared without regard to case: a server with lower_case_table_names logs statements as typed and rows in
     lower case. Two tables whose names differ in case only then both count as altered, which costs one more comparison.

@@ -261,7 +261,7 @@ class _Fold:
                 facts = statement.facts
                 if not facts.commits_implicitly:
                     continue
-                if facts.kind is StatementKind.UNKNOWN:
+                if facts.may_define_any:
                     return Exclusions(
                         tables, databases, "a statement of the window that could not be read may alter it"
                     )
@@ -282,7 +282,7 @@ def _renamed(tally: Tally, renaming: Renaming, routes: Mapping[str, Route]) -> d
     """The renamed databases of a window: source name -> target name. ``routes``: of its databases."""
     of_several = {route.shard for name, route in routes.items() if route.shard != name}
     named = {name for shard in tally.shards for name in shard.split("+")} - of_several | routes.keys()
-    named |= {key.database for key in (*tally.tables, *tally.altered, *tally.loaded, *tally.undone - {ANY_TABLE})}
+    named |= {key.database for key in (*tally.tables, *tally.loaded, *tally.undone - {ANY_TABLE})} | tally.defined_in
     named = {name for name in named if name not in SPECIAL_SHARDS and name != EMPTY}
     sources = {name: renaming.source(name) for name in named} if renaming else {}
     return {source: name for name, source in sorted(sources.items()) if source is not None and source != name}
@@ -343,6 +343,7 @@ def make_plan(
         altered=Alterations(
             {key: tuple(sorted(seqnos)) for key, seqnos in tally.altered.items()}, tuple(sorted(tally.unread))
         ),
+        defined_in=frozenset(tally.defined_in),
         loaded=frozenset(tally.loaded - only_temporary),
         written=frozenset(tally.written - only_temporary),
         unsafe=dict(sorted({**tally.unsafe, **routing.unseen.unsafe}.items())),

@@ -608,9 +608,7 @@ def needs_of(
     """What the plan asks of the target. ``payload_bytes``: of a usual BINLOG statement, before base64."""
     statements = {StatementKind(kind) for kind in plan.kinds if kind != ROWS_ONLY}
     return Needs(
-        databases=frozenset(
-            key.database for key in (*plan.applied_tables, *plan.written, *plan.loaded, *plan.altered.tables)
-        ),
+        databases=plan.defined_in.union(key.database for key in (*plan.applied_tables, *plan.written, *plan.loaded)),
         tables=len(plan.applied_tables),
         statements=bool(statements - {StatementKind.DDL, StatementKind.GLOBAL}),
         loads=StatementKind.LOAD_DATA in statements,
@@ -630,7 +628,7 @@ def needs_of(
 
 def databases_of(plan: WindowPlan) -> frozenset[str]:
     """The databases that the window names; a server with thousands of others is not asked for their tables."""
-    names = {
-        key.database for key in (*plan.tables, *plan.loaded, *plan.undone_tables, *plan.written, *plan.altered.tables)
-    }
+    names = plan.defined_in.union(
+        key.database for key in (*plan.tables, *plan.loaded, *plan.undone_tables, *plan.written)
+    )
     return frozenset(names | set(map(lower, names)))

@@ -236,7 +236,9 @@ def check_transaction_histories(situation: Situation) -> Iterator[Finding]:
     there = {key for key, table in target.tables.items() if _has_history_by_transaction(table)}
     made = {one.subject for one in plan.requirements if one.feature == HISTORY_BY_TRANSACTION}
     # CREATE TABLE ... LIKE it, or RENAME, gives another table its columns
-    passed_on = any(plan.altered.names(key) for key in there)
+    passed_on = any(plan.altered.names(key) for key in there) or (
+        bool(there) and any(old in there for text in situation.every_text for old, _ in text.facts.copies)
+    )
     # servers log statements for these tables, whatever binlog_format says
     for key in sorted({*situation.touched, *plan.written}, key=str):
         if key in there or str(key) in made or (passed_on and plan.altered.names(key)):

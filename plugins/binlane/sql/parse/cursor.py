@@ -56,6 +56,13 @@ def group_end(tokens: Sequence[Token], at: int) -> int:
     raise Unreadable("a parenthesis without an end")
 
 
+def is_list_of_rows(tokens: Sequence[Token], at: int) -> bool:
+    """Whether VALUES with rows begins here, and not the VALUES of a partition."""
+    if tokens[at].upper != "VALUES" or at + 1 == len(tokens):
+        return False
+    return tokens[at + 1].upper == "ROW" or is_symbol(tokens[at + 1], "(")
+
+
 def find_word(tokens: Sequence[Token], *words: str, start: int = 0) -> int:
     """The index of the first of these words outside parentheses; the number of tokens if there is none."""
     at = start
@@ -76,6 +83,7 @@ class FactsBuilder:
     databases: set[str] = field(default_factory=set)
     tables: set[TableKey] = field(default_factory=set)
     written: set[TableKey] = field(default_factory=set)
+    defines: set[TableKey] = field(default_factory=set)
     references: set[str] = field(default_factory=set)
     views: set[TableKey] = field(default_factory=set)
     triggered: set[TableKey] = field(default_factory=set)
@@ -93,6 +101,7 @@ class FactsBuilder:
     first: TableKey | None = None
     """The first table in the statement."""
     create_select: bool = False
+    rows_follow: bool = False
     commits_implicitly: bool = True
     ends_or_begins: bool = False
     drops_if_exists: bool = False
@@ -112,6 +121,12 @@ class FactsBuilder:
         self.first = table if self.first is None else self.first
         return table
 
+    def definition(self, key: tuple[str | None, str]) -> TableKey:
+        """Note a table whose definition the statement may change."""
+        table = self.table(key)
+        self.defines.add(table)
+        return table
+
     def call(self, database: str | None, function: str | None = None) -> None:
         """Note a call of a routine. Without a database, it is in the default database or a loadable function."""
         self.routines_used = True
@@ -128,12 +143,14 @@ class FactsBuilder:
             tables=frozenset(self.tables),
             first=self.first,
             written=frozenset(self.written),
+            defines=frozenset(self.defines),
             references=frozenset(self.references),
             routines_used=self.routines_used,
             functions=frozenset(self.functions),
             temporary=self.temporary,
             created_temporary=self.first if self.temporary and not self.drops else None,
             create_select=self.create_select,
+            rows_follow=self.rows_follow,
             commits_implicitly=self.commits_implicitly,
             views=frozenset(self.views),
             triggered=frozenset(self.triggered),

@@ -10,12 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from binlane.model import Flavor, TableKey
-from binlane.sql.parse.cursor import Cursor, FactsBuilder, group_end, is_name, is_symbol
-from binlane.sql.parse.facts import StatementKind
+from binlane.sql.parse.cursor import Cursor, FactsBuilder, group_end, is_list_of_rows, is_name, is_symbol
+from binlane.sql.parse.facts import LOADABLE_OR_STORED, SPATIAL_REFERENCE, StatementKind
 from binlane.sql.parse.lexer import TokenKind, Unreadable
 from binlane.sql.parse.queries import read_query, read_sequences
 
-LOADABLE_OR_STORED: Final = "DROP FUNCTION without a database, which may mean a loadable function"
 _Reader = Callable[[Cursor, FactsBuilder], None]
 
 
@@ -43,10 +42,10 @@ def rename(cursor: Cursor, reading: FactsBuilder) -> None:
     cursor.expect("RENAME TABLE or RENAME USER", found=cursor.any_word("TABLE", "TABLES") is not None)
     cursor.words("IF", "EXISTS")
     while True:
-        old = reading.table(cursor.qualified())
+        old = reading.definition(cursor.qualified())
         _wait(cursor)
         cursor.expect("TO", found=cursor.words("TO"))
-        reading.renames.append((old, reading.table(cursor.qualified())))
+        reading.renames.append((old, reading.definition(cursor.qualified())))
         if not cursor.symbol(","):
             break
     cursor.finished()
@@ -167,7 +166,7 @@ def _in_database(cursor: Cursor, reading: FactsBuilder) -> None:
 
 def _create_table(cursor: Cursor, reading: FactsBuilder) -> None:
     _if_exists(cursor)
-    table = reading.table(cursor.qualified())
+    table = reading.definition(cursor.qualified())
     like = Cursor(cursor.rest)
     parenthesis = like.symbol("(")
     if like.words("LIKE"):
@@ -187,7 +186,7 @@ def _create_table(cursor: Cursor, reading: FactsBuilder) -> None:
         is_symbol(before, ")") and (one.upper, two.upper) == ("START", "TRANSACTION")
         for before, one, two in zip(cursor.tokens, cursor.tokens[1:], cursor.tokens[2:], strict=False)
     ):  # MySQL 8.0.21: behind the columns and before the options; its rows follow
-        reading.create_select = True
+        reading.create_select = reading.rows_follow = True
         reading.commits_implicitly = False
 
 
@@ -202,7 +201,7 @@ def _query_start(cursor: Cursor) -> int:
                 ahead.at = group_end(cursor.tokens, ahead.at)
             found = ahead.words("AS") and is_symbol(ahead.peek(), "(")
         else:
-            found = token.upper == "SELECT"
+            found = token.upper == "SELECT" or is_list_of_rows(cursor.tokens, index)
         if found:
             start = index
             while start > cursor.at and is_symbol(cursor.tokens[start - 1], "("):
@@ -213,7 +212,7 @@ def _query_start(cursor: Cursor) -> int:
 
 def _alter_table(cursor: Cursor, reading: FactsBuilder) -> None:
     _if_exists(cursor)
-    table = reading.table(cursor.qualified())
+    table = reading.definition(cursor.qualified())
     _wait(cursor)
     _clauses(Cursor(cursor.tokens, cursor.at), reading, table.database)
     depth = 0
@@ -222,18 +221,18 @@ def _alter_table(cursor: Cursor, reading: FactsBuilder) -> None:
             if depth == 0 and cursor.any_word("COLUMN", "INDEX", "KEY") is None:
                 cursor.any_word("TO", "AS")
                 cursor.symbol("=")
-                reading.renames.append((table, reading.table(cursor.qualified())))
+                reading.renames.append((table, reading.definition(cursor.qualified())))
         elif cursor.words("EXCHANGE", "PARTITION"):
             cursor.name()
             cursor.expect("WITH TABLE", found=cursor.words("WITH", "TABLE"))
-            other = reading.table(cursor.qualified())
+            other = reading.definition(cursor.qualified())
             reading.renames += [(table, other), (other, table)]
         elif cursor.words("CONVERT", "TABLE"):  # MariaDB: the table becomes a partition, or the other way round
-            reading.renames.append((reading.table(cursor.qualified()), table))
+            reading.renames.append((reading.definition(cursor.qualified()), table))
         elif cursor.words("CONVERT", "PARTITION"):
             cursor.name()
             cursor.expect("TO TABLE", found=cursor.words("TO", "TABLE"))
-            reading.renames.append((table, reading.table(cursor.qualified())))
+            reading.renames.append((table, reading.definition(cursor.qualified())))
         else:
             token = cursor.next()
             depth += is_symbol(token, "(") - is_symbol(token, ")")
@@ -265,12 +264,12 @@ def _index(cursor: Cursor, reading: FactsBuilder) -> None:
     while not cursor.words("ON"):
         cursor.expect("ON", found=not cursor.done)
         cursor.next()
-    reading.table(cursor.qualified())
+    reading.definition(cursor.qualified())
 
 
 def _create_view(cursor: Cursor, reading: FactsBuilder) -> None:
     _if_exists(cursor)
-    view = reading.table(cursor.qualified())
+    view = reading.definition(cursor.qualified())
     reading.views.add(view)
     if is_symbol(cursor.peek(), "("):
         cursor.at = group_end(cursor.tokens, cursor.at)
@@ -288,7 +287,7 @@ def _create_trigger(cursor: Cursor, reading: FactsBuilder) -> None:
     while not cursor.words("ON"):
         cursor.expect("ON", found=not cursor.done)
         cursor.next()
-    reading.triggered.add(reading.table(cursor.qualified()))
+    reading.triggered.add(reading.definition(cursor.qualified()))
     cursor.expect("FOR EACH ROW", found=cursor.words("FOR", "EACH", "ROW"))
 
 
@@ -317,9 +316,13 @@ def _drop_function(cursor: Cursor, reading: FactsBuilder) -> None:
     cursor.finished()
 
 
+def _spatial_reference(cursor: Cursor, reading: FactsBuilder) -> None:
+    raise Unreadable(SPATIAL_REFERENCE)
+
+
 def _sequence(cursor: Cursor, reading: FactsBuilder) -> None:
     _if_exists(cursor)
-    reading.table(cursor.qualified())
+    reading.definition(cursor.qualified())
 
 
 def _database(cursor: Cursor, reading: FactsBuilder) -> None:
@@ -344,6 +347,7 @@ def _drop_tables(cursor: Cursor, reading: FactsBuilder) -> None:
     reading.drops_if_exists = _if_exists(cursor)
     _tables(cursor, reading)
     reading.dropped |= reading.tables
+    reading.defines |= reading.tables
     _wait(cursor)
     cursor.any_word("RESTRICT", "CASCADE")
     cursor.finished()
@@ -394,6 +398,7 @@ _GLOBAL_OBJECTS: Final[Mapping[str, _Reader]] = dict.fromkeys(
 )
 CREATE: Final[Mapping[str, _Reader]] = {
     **_GLOBAL_OBJECTS,
+    "REFERENCE": _spatial_reference,
     "TABLE": _create_table,
     "INDEX": _index,
     "VIEW": _create_view,
@@ -421,6 +426,7 @@ ALTER: Final[Mapping[str, _Reader]] = {
 }
 DROP: Final[Mapping[str, _Reader]] = {
     **_GLOBAL_OBJECTS,
+    "REFERENCE": _spatial_reference,
     "TABLE": _drop_tables,
     "TABLES": _drop_tables,
     "VIEW": _drop_tables,

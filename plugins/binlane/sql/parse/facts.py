@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
+
+LOADABLE_OR_STORED: Final = "DROP FUNCTION without a database, which may mean a loadable function"
+SPATIAL_REFERENCE: Final = "a spatial reference system"
+_DEFINES_NO_TABLE: Final = frozenset({LOADABLE_OR_STORED, SPATIAL_REFERENCE})
+"""Reasons of statements that are not read and define no table, whatever they name."""
 
 
 class StatementKind(StrEnum):
@@ -32,6 +38,9 @@ class StatementFacts:
     """Every database read or written, the default database for unqualified names. Empty if the kind is UNKNOWN."""
     tables: frozenset[TableKey] = frozenset()
     """Every table, view and sequence named, read or written."""
+    defines: frozenset[TableKey] = frozenset()
+    """Tables, views and sequences whose definition or existence a DDL may change, triggers included; a part of
+    ``tables``. Not those that it only reads, copies, refers to, empties, maintains or locks."""
     first: TableKey | None = None
     """The first table named: the one that CREATE TABLE or ALTER TABLE is about."""
     written: frozenset[TableKey] = frozenset()
@@ -48,6 +57,8 @@ class StatementFacts:
     """The tables that CREATE TEMPORARY creates."""
     create_select: bool = False
     """CREATE TABLE that fills the table: by a query, or by the row events that follow (``START TRANSACTION``)."""
+    rows_follow: bool = False
+    """CREATE TABLE ... START TRANSACTION: the table's rows are in the events that follow."""
     commits_implicitly: bool = False
     """The statement has an implicit commit. For UNKNOWN: whether statements with the same first word have one."""
     reason: str | None = None
@@ -76,3 +87,8 @@ class StatementFacts:
     """CREATE TABLE ... LIKE: the copied table and the new one. The UNION of a MERGE table is copied, too."""
     union: frozenset[TableKey] = frozenset()
     """The tables in the UNION of a MERGE table."""
+
+    @property
+    def may_define_any(self) -> bool:
+        """Whether the statement could not be read and may change the definition of any table."""
+        return self.kind is StatementKind.UNKNOWN and self.commits_implicitly and self.reason not in _DEFINES_NO_TABLE

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from pymysql.converters import escape_string
-from sqlalchemy import ColumnElement, Connection, Row, Table, delete, func, insert, select, text, update
+from sqlalchemy import ColumnElement, Connection, Row, Table, delete, func, insert, or_, select, text, update
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition, SchemaObject
 from binlane.state.channels import Watermark, is_named_in
 from binlane.state.json_columns import optional_value_of, text_of, value_of
-from binlane.state.tables import NOW, bootstrap_objects, bootstraps
+from binlane.state.tables import NOW, bootstrap_objects, bootstraps, channels
 
 Key = tuple[str, ...]
 """The texts of a primary key's values, as ``verify.column_text`` has them."""
@@ -213,6 +213,19 @@ def read_copied(connection: Connection, channel: str) -> CompleteCopy | None:
         return None
     result = value_of(CopyResult, row.outcome, bootstraps.c.outcome)
     return CompleteCopy(_databases(row), _snapshot(row), result, row.finished_for)
+
+
+def other_copies(connection: Connection, channel: str) -> Iterator[tuple[str, str]]:
+    """The databases of other channels' first copies, finished or not, each with the channel. A finished copy whose
+    channel was removed by hand says nothing."""
+    of = bootstraps.c
+    query = (
+        select(of.channel, of.database_names)
+        .outerjoin(channels, channels.c.channel == of.channel)
+        .where(of.channel != channel, or_(of.finished_for.is_(None), channels.c.channel.is_not(None)))
+    )
+    for row in connection.execute(query):
+        yield from ((name, row.channel) for name in _databases(row))
 
 
 def account_object(name: str) -> SchemaObject:

@@ -14,7 +14,7 @@ from binlane.plan.database_activity import DatabaseActivity, WindowActivity
 from binlane.state.channels import is_table, read_channel
 from binlane.state.json_columns import text_of, value_of
 from binlane.state.positions import LanePosition, lane_positions
-from binlane.state.records.bootstraps import read_copied
+from binlane.state.records.bootstraps import other_copies, read_copied
 from binlane.state.records.verifications import DRIFT, PENDING, EndedVerification, count_suspects, ended_verifications
 from binlane.state.tables import channels, databases, suspects
 from binlane.state.windows import Window, read_open_window
@@ -105,8 +105,9 @@ def record_databases(connection: Connection, channel: str, number: int, found: M
 
 
 def other_writers(connection: Connection, channel: str, names: Collection[str]) -> tuple[tuple[str, str], ...]:
-    """Databases of ``names`` that windows of other channels of this target have changed, each with the channel; names
-    that differ only in letter case are taken for equal."""
+    """Databases of ``names`` that windows of other channels of this target have changed, or that are of their first
+    copies, also of unfinished ones, each with the channel; names that differ only in letter case are taken for equal.
+    """
     of, wanted = databases.c, [name.lower() for name in names]
     query = (
         select(of.database_name, of.channel)
@@ -115,7 +116,9 @@ def other_writers(connection: Connection, channel: str, names: Collection[str]) 
         .where(of.channel != channel, func.lower(of.database_name).in_(wanted))
         .order_by(of.database_name, of.channel)
     )
-    return tuple((row.database_name, row.channel) for row in connection.execute(query))
+    written = {(row.database_name, row.channel) for row in connection.execute(query)}
+    copied = {each for each in other_copies(connection, channel) if each[0].lower() in wanted}
+    return tuple(sorted(written | copied))
 
 
 def writers_of(connection: Connection, channel: str, names: Collection[str]) -> tuple[tuple[str, str], ...]:
@@ -132,8 +135,16 @@ def known_databases(connection: Connection, channel: str) -> frozenset[str]:
 
 
 def forgetting(channel: str, database: str) -> str:
-    """The statement by which an operator forgets that a channel has written a database, given as an SQL literal."""
-    return f"DELETE FROM binlane.`databases` WHERE channel = '{channel}' AND database_name = {database}"
+    """The statements by which an operator forgets that a channel has written or copied a database, given as an SQL
+    literal."""
+    # in the text that JSON_SEARCH looks for, as in LIKE, these stand for any others
+    name = database.replace("%", r"\%").replace("_", r"\_")
+    place = f"JSON_SEARCH(database_names, 'one', {name})"
+    return (
+        f"DELETE FROM binlane.`databases` WHERE channel = '{channel}' AND database_name = {database}; "
+        f"UPDATE binlane.bootstraps SET database_names = JSON_REMOVE(database_names, JSON_UNQUOTE({place})) "
+        f"WHERE channel = '{channel}' AND {place} IS NOT NULL"
+    )
 
 
 def recorder(found: WindowActivity) -> Callable[[Connection, Window], None]:

@@ -215,13 +215,18 @@ def test_a_plan_says_when_tables_are_first_written_and_when_they_are_altered(col
     log = [
         rows(1, "b"), rows(2, "a"), alone(3, "ALTER TABLE T ADD x INT"), rows(4, "a"), alone(5, "DROP TABLE t, u"),
         alone(6, "CREATE FROBNICATE TABLE x"), rows(7, "c"), statements(8, "DELETE FROM t"),
+        alone(9, "ANALYZE TABLE c.t"), alone(10, "CREATE VIEW a.v AS SELECT * FROM c.t"), alone(11, "DROP DATABASE e"),
+        alone(12, "CREATE TABLE a.l LIKE c.t"), alone(13, "TRUNCATE c.t"), alone(14, "DROP FUNCTION IF EXISTS f"),
     ]  # fmt: skip
     plan = filtered(log, CHOSEN, cuts=[4], columnar=columnar).plan
     assert {str(key): list(maps.values()) for key, maps in plan.table_maps.items()} == {
         "b.t": [1], "a.t": [2], "c.t": [7]
     }  # fmt: skip
     names = {TableKey("a", "T"): (3,), TableKey("a", "t"): (5,), TableKey("a", "u"): (5,)}
+    names |= {TableKey("a", "v"): (10,), TableKey("a", "l"): (12,)}
+    # what a statement only reads, copies, maintains or empties keeps its definition
     assert plan.altered == Alterations(names, unread=(6,))
+    assert plan.defined_in == {"a", "c", "e"}
     # names in another case are the same table, and a statement that cannot be read alters every table
     assert [plan.altered.before(TableKey("A", "t"), seqno) for seqno in (2, 3, 4, 5, 6, 7)] == [0, 1, 1, 2, 3, 3]
     assert [plan.altered.before(TableKey("c", "t"), seqno) for seqno in (5, 6)] == [0, 1]

@@ -486,3 +486,49 @@ MYSQL_LISTS = [
 @pytest.mark.parametrize(("sql", "logged"), MYSQL_LISTS)
 def test_the_databases_are_those_that_mysql_9_7_logged_for_the_statement(sql: str, logged: set[str]) -> None:
     assert read(sql, Flavor.MYSQL).databases == logged
+
+
+DEFINED = [
+    ("CREATE TABLE t (a INT REFERENCES p (a)) UNION = (m)", "d.t"),
+    ("CREATE TABLE t LIKE e.u", "d.t"),
+    ("CREATE OR REPLACE TABLE t AS SELECT * FROM e.u", "d.t"),
+    ("CREATE TEMPORARY TABLE t SELECT * FROM u", "d.t"),
+    ("CREATE VIEW v AS SELECT * FROM e.u", "d.v"),
+    ("CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW SET @a = 1", "d.t"),
+    ("CREATE UNIQUE INDEX i ON t (a)", "d.t"),
+    ("DROP INDEX i ON t", "d.t"),
+    ("ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES e.p (a), RENAME TO u", "d.t d.u"),
+    ("ALTER TABLE t CONVERT PARTITION p TO TABLE u", "d.t d.u"),
+    ("RENAME TABLE t TO u, e.x TO e.y", "d.t d.u e.x e.y"),
+    ("DROP TABLE IF EXISTS t, e.u", "d.t e.u"),
+    ("DROP VIEW v", "d.v"),
+    ("CREATE SEQUENCE s", "d.s"),
+    ("TRUNCATE t", ""),
+    ("ANALYZE TABLE t, e.u", ""),
+    ("OPTIMIZE TABLE t", ""),
+    ("LOCK TABLES t READ", ""),
+    ("INSERT INTO t SELECT * FROM u", ""),
+]
+
+
+@pytest.mark.parametrize(("sql", "defined"), DEFINED)
+def test_only_what_a_statement_may_change_is_defined_by_it(sql: str, defined: str) -> None:
+    facts = read(sql)
+    assert facts.kind is not UNKNOWN
+    assert " ".join(sorted(map(str, facts.defines))) == defined
+
+
+@pytest.mark.parametrize(
+    ("sql", "may_define"),
+    [
+        ("DROP FUNCTION IF EXISTS f", False),
+        ("CREATE SPATIAL REFERENCE SYSTEM 4120 NAME 'x' DEFINITION 'y'", False),
+        ("DROP SPATIAL REFERENCE SYSTEM 4120", False),
+        ("ALTER TABLE t COMMENT 'open", True),
+        ("CREATE SPATIAL INDEX i ON t (a)", False),
+    ],
+)
+def test_a_statement_that_is_not_read_may_define_any_table_unless_it_can_define_none(
+    sql: str, may_define: bool
+) -> None:
+    assert read(sql, Flavor.MYSQL).may_define_any is may_define
