@@ -323,12 +323,12 @@ class _Dissection:
         self._check_database(event, query, facts, context)
         facts = error_outcome.with_open_order(facts, query, context, source.flavor)
         with self._naming(event):
-            sql = without_transaction_clause(query.sql) if _precedes_its_rows(facts) else query.sql
+            sql = without_transaction_clause(query.sql) if facts.rows_follow else query.sql
             sql = as_invoked(sql, context, query.invoker, self.log.format.flavor, self.log.target)
         sql = as_in_family(sql, context, self.log.format.flavor, self.log.target)
         sql, context = self.log.rules.collations.statement(sql, context, self.log.format.flavor, self.log.target)
         sql, context = error_outcome.as_applied(sql, _with_default_collation(context, self.log))
-        if _precedes_its_rows(facts):
+        if facts.rows_follow:
             # without START TRANSACTION it commits implicitly, in front of its rows; exactly once by its GTID
             facts = replace(facts, commits_implicitly=True)
         context = self._without_folders(event, sql, context)
@@ -391,9 +391,7 @@ class _Dissection:
             _refuse(event, self.log, "LOAD DATA without the events of its file")
         if (refusal := error_outcome.refusal(query, facts, self.log.format.flavor, self.log.target)) is not None:
             _refuse(event, self.log, refusal)
-        composed = _precedes_its_rows(facts) or (
-            self._in_group and not facts.create_select and is_composed_table(query.sql)
-        )
+        composed = facts.rows_follow or (self._in_group and not facts.create_select and is_composed_table(query.sql))
         spelled = spelled_twice(query.sql, query.context, self.log.format.flavor, composed=composed)
         if spelled is not None:
             _refuse(event, self.log, spelled)
@@ -559,11 +557,6 @@ def _asks_for_database(query: Query, flavor: Flavor) -> bool:
         word.upper in ("DATABASE", "SCHEMA") and is_symbol(begin, "(") and is_symbol(end, ")")
         for word, begin, end in zip(tokens, tokens[1:], tokens[2:], strict=False)
     )
-
-
-def _precedes_its_rows(facts: StatementFacts) -> bool:
-    """Whether it is MySQL's CREATE TABLE ... START TRANSACTION, whose rows follow; such a table is never temporary."""
-    return facts.create_select and not facts.commits_implicitly and not facts.temporary
 
 
 def _with_default_collation(context: SessionContext, log: LogFormat) -> SessionContext:

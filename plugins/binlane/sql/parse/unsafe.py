@@ -16,7 +16,7 @@ from typing import Final
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
-from binlane.sql.parse.cursor import find_word, group_end, is_symbol
+from binlane.sql.parse.cursor import find_word, group_end, is_list_of_rows, is_symbol
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
 from binlane.sql.parse.set_statement import clause_of
@@ -66,9 +66,8 @@ def unsafe_part(tokens: Sequence[Token], facts: StatementFacts, flavor: Flavor) 
     """The first unsafe part of a statement that changes rows, or None. Tokens as ``lexer.lex`` gives them."""
     if facts.kind is StatementKind.DDL and tokens and tokens[0].upper == "ALTER":
         return _unsafe_definition(tokens, facts) or _unsafe_default(tokens, flavor)
-    if facts.kind not in (StatementKind.DML, StatementKind.LOAD_DATA, StatementKind.UNKNOWN) and not (
-        facts.create_select and facts.commits_implicitly
-    ):
+    is_filled = facts.create_select and not facts.rows_follow
+    if facts.kind not in (StatementKind.DML, StatementKind.LOAD_DATA, StatementKind.UNKNOWN) and not is_filled:
         return None
     if facts.kind is StatementKind.UNKNOWN and facts.commits_implicitly:
         return None
@@ -92,6 +91,8 @@ class _Words:
     every: Sequence[str]
     takes_rows: bool
     """It takes rows of tables in an order that is not in its text."""
+    replaces: bool
+    """Of a CREATE TABLE: rows of its query replace others (``REPLACE SELECT``)."""
 
     @classmethod
     def of(cls, tokens: Sequence[Token], facts: StatementFacts) -> _Words:
@@ -103,11 +104,14 @@ class _Words:
             verbs = (at for at, word in enumerate(words) if at > begin and word in ("UPDATE", "DELETE"))
             begin = next(verbs, begin)
         verb = words[begin] if begin < len(words) else ""
-        ends = (at for at, word in enumerate(words) if at > begin and word in _HEAD_ENDS)
+        if verb == "CREATE":
+            ends = (at for at, word in enumerate(words) if word == "SELECT" or is_list_of_rows(tokens, at))
+        else:
+            ends = (at for at, word in enumerate(words) if at > begin and word in _HEAD_ENDS)
         end = next(ends, len(words))
         reads = verb in ("UPDATE", "DELETE") or "FROM" in words or "TABLE" in words[end:]
         open_rows = is_order_open(tokens[begin:]) if verb != "CREATE" else _is_query_open(tokens[begin:])
-        return cls(verb, frozenset(words[begin:end]), words[begin:], reads and open_rows)
+        return cls(verb, frozenset(words[begin:end]), words[begin:], reads and open_rows, _replaces(tokens[:end]))
 
     def has(self, *words: str) -> bool:
         """Whether these words follow each other in it."""
@@ -134,11 +138,7 @@ UNSAFE_FORMS: Final[Mapping[str, Callable[[_Words], bool]]] = {
         it.is_query and it.verb == "INSERT" and it.has("ON", "DUPLICATE", "KEY", "UPDATE")
     ),
     "CREATE TABLE ... IGNORE SELECT": lambda it: it.is_query and it.verb == "CREATE" and "IGNORE" in it.head,
-    "CREATE TABLE ... REPLACE SELECT": lambda it: (
-        it.is_query
-        and it.verb == "CREATE"
-        and any(it.has("REPLACE", *each) for each in (("SELECT",), ("AS", "SELECT")))
-    ),
+    "CREATE TABLE ... REPLACE SELECT": lambda it: it.is_query and it.verb == "CREATE" and it.replaces,
     "CREATE TABLE ... SELECT with AUTO_INCREMENT": lambda it: (
         it.is_query and it.verb == "CREATE" and "AUTO_INCREMENT" in it.head
     ),
@@ -147,6 +147,17 @@ UNSAFE_FORMS: Final[Mapping[str, Callable[[_Words], bool]]] = {
     "NOWAIT": lambda it: it.verb in ("INSERT", "REPLACE", "CREATE", "UPDATE", "DELETE") and it.has("UPDATE", "NOWAIT"),
 }
 """Statements that change rows, and whose result depends on the order in which a server takes rows, or on its locks."""
+
+
+def _replaces(head: Sequence[Token]) -> bool:
+    """Whether REPLACE stands before the query of a CREATE TABLE: not in its columns, nor as OR REPLACE."""
+    depth, before = 0, ""
+    for token in head:
+        depth += is_symbol(token, "(") - is_symbol(token, ")")
+        if depth == 0 and token.upper == "REPLACE" and before != "OR":
+            return True
+        before = token.upper
+    return False
 
 
 def _own_tables(facts: StatementFacts) -> str | None:
