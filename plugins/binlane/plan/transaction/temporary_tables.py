@@ -71,7 +71,7 @@ class NamedTables:
     written: frozenset[TableKey] = frozenset()
     """Those that it changes: of a definition, all of them."""
     makes: bool = False
-    """It makes a permanent table or view."""
+    """It makes a table or view of them."""
     is_marked: bool = True
     """The server has marked it for what it names. RENAME TABLE has no mark, and CREATE OR REPLACE always has one."""
 
@@ -92,6 +92,11 @@ class NamedTables:
             makes,
             is_marked and not is_rename_table(sql) and _REPLACES.match(sql) is None,
         )
+
+    @classmethod
+    def read_into(cls, opened: TableKey, facts: StatementFacts) -> NamedTables:
+        """Of a CREATE TEMPORARY, which is marked for the table that it makes, whatever it reads or copies."""
+        return cls(facts.tables - {opened}, makes=True, is_marked=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +164,11 @@ def steps(seqno: int, parts: Iterable[Part], where: str) -> list[TemporaryStep]:
                 opened, closed, if_exists = opened_and_closed(facts, part.query.error_code)
                 why = None if opened is None else _why_not_copied(part.sql)
                 found.append(
-                    TemporaryStep(seqno, part.session, where, opened, closed, if_exists, not_copied=why, part=number)
-                )
+                    TemporaryStep(
+                        seqno, part.session, where, opened, closed, if_exists, calls=_may_call(facts), not_copied=why,
+                        part=number, names=NamedTables() if opened is None else NamedTables.read_into(opened, facts),
+                    )
+                )  # fmt: skip
             elif facts.reason is not None and is_about_one(part.sql):
                 raise UnsupportedEventError(
                     f"{where}: a statement that creates or drops a temporary table and cannot be parsed "
@@ -168,7 +176,7 @@ def steps(seqno: int, parts: Iterable[Part], where: str) -> list[TemporaryStep]:
                 )
             else:
                 used = tuple(sorted(facts.tables, key=str)) if facts.kind is StatementKind.DML else ()
-                calls = facts.routines_used or facts.kind is StatementKind.UNKNOWN
+                calls = _may_call(facts)
                 # MySQL's texts have no variables in front
                 _, sql = parted(part.sql, part.context, Flavor.MARIADB)
                 ddl = Ddl.of(facts, sql, part.query.error_code) if facts.commits_implicitly else None
@@ -181,6 +189,10 @@ def steps(seqno: int, parts: Iterable[Part], where: str) -> list[TemporaryStep]:
                     )
                 )  # fmt: skip
     return found
+
+
+def _may_call(facts: StatementFacts) -> bool:
+    return facts.routines_used or facts.kind is StatementKind.UNKNOWN
 
 
 def opened_and_closed(facts: StatementFacts, error_code: int) -> tuple[TableKey | None, tuple[TableKey, ...], bool]:

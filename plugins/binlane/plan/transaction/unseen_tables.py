@@ -148,11 +148,12 @@ class _Window:
             self._seen.take(step)
             return False
         unseen = self._unseen.setdefault(step.session, set())
-        if step.makes_or_drops:
-            return self._takes_definition(step, unseen)
-        leaves = self._judge(step, unseen, dropped)
+        # a CREATE TEMPORARY reads, too
+        leaves = not step.closed and self._judge(step, unseen, dropped)
         if step.calls:
             self._callers.add(step.session)
+        if step.makes_or_drops:
+            return self._takes_definition(step, unseen)
         if not leaves:
             self._seen.take(step)
             return False
@@ -186,7 +187,8 @@ class _Window:
         tables = {table for table in step.names.tables if self._seen.find(step.session, table) is None}
         names = unseen | dropped
         sure, lacking = tables & names, set[TableKey]()
-        if step.names.is_marked and not step.calls and step.session not in self._callers:
+        is_marked = step.names.is_marked or step.opened is not None
+        if is_marked and not step.calls and step.session not in self._callers:
             # a routine may have made it: ``lives`` and the precheck follow those
             lacking = {table for table in tables - sure if not self.exists(table)}
             sure |= lacking & self.absent

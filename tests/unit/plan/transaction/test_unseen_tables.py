@@ -168,6 +168,37 @@ def test_what_cannot_be_repeated_or_told_is_named(text: str, what: str, tables: 
     assert (statements(found) == [text]) is is_applied
 
 
+READING: Final = [
+    pytest.param("CREATE TEMPORARY TABLE b SELECT * FROM t", "a.t", id="query"),
+    pytest.param("CREATE TEMPORARY TABLE b LIKE t", "a.t", id="like"),
+    pytest.param("CREATE TEMPORARY TABLE b SELECT * FROM only_there", "a.only_there", id="no-permanent-one"),
+    pytest.param("CREATE TEMPORARY TABLE b SELECT * FROM T", "a.T", id="another-spelling"),
+    pytest.param("CREATE TEMPORARY TABLE b SELECT * FROM p", None, id="permanent"),
+    pytest.param("CREATE TEMPORARY TABLE t SELECT * FROM t", None, id="permanent-of-its-name"),
+    pytest.param("CREATE TEMPORARY TABLE b (id INT)", None, id="definition"),
+]
+
+
+@pytest.mark.parametrize(("text", "tables"), READING)
+def test_a_temporary_table_that_is_made_of_one_of_before_the_channel_is_named(text: str, tables: str | None) -> None:
+    made = text.split()[3]
+    log = [
+        bound(1, text, alone=True), rows(2, "a"), bound(3, f"INSERT INTO p SELECT * FROM {made}"),
+        bound(4, f"DROP TEMPORARY TABLE `{made}`", alone=True),
+    ]  # fmt: skip
+    found = window(log, later_drops=[TemporaryDrop(7, 6, "a.t")])
+    assert found.plan.unsafe == ({} if tables is None else {f"{UNSURE} 6: {tables}": 1})
+    assert statements(found) == [text, *(each for each in statements(found) if each != text)]
+
+
+def test_a_routine_that_the_query_of_a_temporary_table_calls_may_make_what_is_dropped_behind_it() -> None:
+    log = [
+        bound(1, "DELETE FROM t"), bound(2, "CREATE TEMPORARY TABLE b SELECT f()", alone=True), rows(3, "a"),
+        bound(4, "DROP TEMPORARY TABLE `b`", alone=True), bound(5, DROPPED, alone=True),
+    ]  # fmt: skip
+    assert window(log).plan.unsafe[f"{UNSURE} 6: a.t"] == 1
+
+
 REPLACED: Final = "CREATE OR REPLACE TABLE t (id INT)"
 SAFE: Final = [
     pytest.param([bound(1, "INSERT INTO t VALUES (1)", thread=OLDEST_YOUNG)], None, id="younger"),
