@@ -120,7 +120,7 @@ class Tally:
         if facts.created_temporary is not None:
             self.temporary.add(facts.created_temporary)
         if part.session is not None:
-            self.renames.update(facts.renames)
+            self.renames.update(facts.moves)
         defines = facts.commits_implicitly or facts.create_select
         for requirement in requirements_of_session(part.context, facts):
             self.add_requirement(requirement, seqno)

@@ -420,8 +420,8 @@ def require_own(text: bytes, facts: StatementFacts, databases: Collection[str], 
     """Raise PlanError for a definition that is not about these databases alone, or that runs a body when it is made. A
     view may be of other databases' tables."""
     runs = facts.create_select or (facts.routines_used and not facts.views)
-    if facts.kind is not StatementKind.DDL or facts.renames or runs:
-        what = "a new name" if facts.renames else "a definition that is in no database"
+    if facts.kind is not StatementKind.DDL or facts.moves or runs:
+        what = "a new name" if facts.moves else "a definition that is in no database"
         what = facts.reason or ("a table with a query or a call of a routine" if runs else what)
         raise PlanError(
             f"{where}: {_shown(text)}: expected a definition that a dump program writes, found {what}; take it out of "

@@ -88,7 +88,7 @@ class SchemaFacts:
         """These facts and those of ``statements``, in any order."""
         seen = [self.letter_case.facts(facts) for facts in statements]
         definitions = [facts for facts in seen if facts.kind is StatementKind.DDL]
-        renames = self.renames.union(*(facts.renames for facts in definitions))
+        renames = self.renames.union(*(facts.moves for facts in definitions))
         moved = _moved(_both_ways(renames))
         unread = [facts for facts in seen if facts.kind is StatementKind.UNKNOWN and facts.commits_implicitly]
         return replace(

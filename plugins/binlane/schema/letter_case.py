@@ -62,6 +62,7 @@ class LetterCase:
             dropped_in=self.names(facts.dropped_in),
             routine_databases=self.names(facts.routine_databases),
             renames=tuple((self.table(old), self.table(new)) for old, new in facts.renames),
+            exchanges=tuple((self.table(old), self.table(new)) for old, new in facts.exchanges),
             copies=tuple((self.table(old), self.table(new)) for old, new in facts.copies),
             union=self.tables(facts.union),
         )

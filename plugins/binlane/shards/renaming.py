@@ -104,6 +104,7 @@ class Renaming:
             dropped_in=frozenset(map(self.target, facts.dropped_in)),
             routine_databases=frozenset(map(self.target, facts.routine_databases)),
             renames=tuple((self.table(old), self.table(new)) for old, new in facts.renames),
+            exchanges=tuple((self.table(old), self.table(new)) for old, new in facts.exchanges),
             copies=tuple((self.table(old), self.table(new)) for old, new in facts.copies),
             union=frozenset(map(self.table, facts.union)),
         )

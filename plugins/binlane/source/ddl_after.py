@@ -144,6 +144,6 @@ def _tables(facts: StatementFacts | None, statement: bytes, *, engines: bool) ->
         return None
     if not (facts.commits_implicitly or facts.create_select):
         return frozenset()
-    if engines and _KEEPS_ENGINE.match(statement) and not facts.renames and named_engine(statement) is None:
+    if engines and _KEEPS_ENGINE.match(statement) and not facts.moves and named_engine(statement) is None:
         return frozenset()
     return None if facts.may_define_any else facts.defines | facts.dropped_triggers

@@ -116,7 +116,7 @@ class TemporaryTracker:
             return
         query = executed
         facts = statement_facts(query.sql, query.session(event.header), log_format.flavor)
-        renamed = facts.renames if is_of_its_connection(event, facts, log_format.flavor) else ()
+        renamed = facts.moves if is_of_its_connection(event, facts, log_format.flavor) else ()
         if (not facts.temporary and not renamed) or self._is_left_out(event, query, facts, log_format):
             return
         was_open = bool(self._tables.tables)
@@ -188,8 +188,8 @@ class TemporaryTracker:
         if facts.temporary:
             # the caller follows those
             return
-        if facts.renames:
-            self.older.take_rename(session, (name for pair in facts.renames for name in pair))
+        if facts.moves:
+            self.older.take_rename(session, (name for pair in facts.moves for name in pair))
         if not is_marked(event):
             return
         if facts.routines_used or facts.kind is StatementKind.UNKNOWN:

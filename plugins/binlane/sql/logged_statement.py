@@ -179,6 +179,7 @@ def first_made(texts: Iterable[LoggedText], tables: Iterable[TableKey]) -> dict[
         for old, new in facts.renames:
             there.discard(str(old).lower())
             there.add(str(new).lower())
+        there.update(str(new).lower() for _, new in facts.exchanges)
         missing = text.made_if_missing
         name = "" if missing is None else str(missing).lower()
         if missing is not None and found.setdefault(name, None) is None and name not in there:

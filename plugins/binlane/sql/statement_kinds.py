@@ -32,7 +32,7 @@ _LONGEST: Final = 1 << 16
 def kinds_of(sql: str, facts: StatementFacts, dialect: Dialect) -> frozenset[str]:
     """The kinds of a statement; empty if no kind applies or the lexer cannot read the text."""
     read = _cached if len(sql) <= _LONGEST else _kinds_of
-    return read(sql, facts.kind, facts.temporary, dialect, bool(facts.renames))
+    return read(sql, facts.kind, facts.temporary, dialect, bool(facts.moves))
 
 
 def _kinds_of(sql: str, kind: StatementKind, is_temporary: bool, dialect: Dialect, renames: bool) -> frozenset[str]:

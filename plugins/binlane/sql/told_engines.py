@@ -64,7 +64,7 @@ class ToldEngines:
         for text in texts:
             facts = text.facts
             found[text.sql, text.context.database].append(text.seqno)
-            moved.update(_name(old) for old, _ in facts.renames)
+            moved.update(_name(old) for old, _ in facts.moves)
             copied.update(_name(old) for old, _ in facts.copies)
             for key in facts.tables:
                 named[_name(key)].append(text.seqno)

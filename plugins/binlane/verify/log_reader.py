@@ -443,7 +443,7 @@ class ChangeReader:
         elif facts.tables and _KEEPS_ROWS.match(sql) is None:
             about = facts.tables
             if facts.first is not None and _OF_ONE_TABLE.match(sql) is not None:
-                about = frozenset({facts.first, *(key for pair in facts.renames for key in pair)})
+                about = frozenset({facts.first, *(key for pair in facts.moves for key in pair)})
             self.found.tables |= about
         elif not facts.tables and _MAKES_DATABASE.search(sql) is not None:
             self.found.databases |= facts.databases

@@ -42,7 +42,7 @@ def replaced_tables(folder: WorkFolder, plan: WindowPlan) -> Alterations:
 
 def _replaced(statement: LoggedText) -> set[TableKey]:
     words, facts = statement.words, statement.facts
-    found = {name for pair in facts.renames for name in pair}
+    found = {name for pair in facts.moves for name in pair}
     if words[:1] == ("TRUNCATE",):
         return found | facts.tables
     makes = words[:1] in (("CREATE",), ("DROP",)) and index_of(words[1:6], "TABLE", "TABLES") is not None

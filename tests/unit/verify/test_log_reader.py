@@ -176,6 +176,7 @@ BOTH = {"t", "u"}
         (("INSERT INTO b.t VALUES (1)", "DROP DATABASE b"), BOTH),
         (("INSERT INTO b.t VALUES (1)", "RENAME TABLE b.t TO b.x, b.y TO b.t", "DROP TABLE b.x"), BOTH),
         (("INSERT INTO b.t VALUES (1)", "RENAME TABLE b.t TO reports.v"), BOTH),
+        (("INSERT INTO b.t VALUES (1)", "ALTER TABLE b.x EXCHANGE PARTITION p WITH TABLE b.t", "DROP TABLE b.t"), BOTH),
         (("CREATE TABLE IF NOT EXISTS b.t (id INT)", "INSERT INTO b.t VALUES (1)", "DROP TABLE b.t"), BOTH),
         (
             ("CREATE TABLE b.t (id INT)", "CREATE TRIGGER b.tr AFTER INSERT ON b.t FOR EACH ROW DELETE FROM a.t",

@@ -488,7 +488,7 @@ def is_of_its_connection(event: RawEvent, facts: StatementFacts, flavor: Flavor)
 
     MariaDB's RENAME TABLE renames temporary tables as well, without the flag that every other such statement has.
     """
-    return bool(facts.temporary or is_marked(event) or (facts.renames and flavor is Flavor.MARIADB))
+    return bool(facts.temporary or is_marked(event) or (facts.moves and flavor is Flavor.MARIADB))
 
 
 def is_marked(event: RawEvent) -> bool:

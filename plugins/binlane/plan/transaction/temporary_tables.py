@@ -57,8 +57,8 @@ class Ddl:
     @classmethod
     def of(cls, facts: StatementFacts, sql: bytes, error_code: int = 0) -> Ddl:
         """``facts`` and ``sql`` of a statement that commits implicitly."""
-        in_turn = len(facts.renames) < 2 or _RENAME_TABLE.match(sql) is not None
-        can_be_divided = error_code == 0 and is_rename_table(sql) and are_plain(facts.renames)
+        in_turn = len(facts.moves) < 2 or _RENAME_TABLE.match(sql) is not None
+        can_be_divided = error_code == 0 and is_rename_table(sql) and are_plain(facts.moves)
         return cls(facts.tables, _MAKES.match(sql) is not None, facts.reason, in_turn, can_be_divided)
 
 
@@ -82,7 +82,7 @@ class NamedTables:
             # each of a temporary table says TEMPORARY
             return cls()
         makes = _MAKES.match(sql) is not None
-        tables = facts.tables - {after for _, after in (*facts.renames, *facts.copies)}
+        tables = facts.tables - {after for _, after in (*facts.moves, *facts.copies)}
         if makes and (facts.views or not facts.create_select) and not facts.copies:
             # the definition is in the text; a view of temporary tables does not exist
             return cls()
@@ -180,7 +180,7 @@ def steps(seqno: int, parts: Iterable[Part], where: str) -> list[TemporaryStep]:
                 # MySQL's texts have no variables in front
                 _, sql = parted(part.sql, part.context, Flavor.MARIADB)
                 ddl = Ddl.of(facts, sql, part.query.error_code) if facts.commits_implicitly else None
-                renamed = () if ddl is None else facts.renames
+                renamed = () if ddl is None else facts.moves
                 named = NamedTables.of(facts, sql, is_marked=part.is_marked)
                 found.append(
                     TemporaryStep(

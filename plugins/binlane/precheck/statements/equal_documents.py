@@ -215,7 +215,7 @@ class _Documents:
             named = set(map(lower_key, text.facts.tables))
             if "JSON" in text.words or ("LIKE" in text.words and not with_documents.isdisjoint(named)):
                 found |= named
-            found |= {lower_key(new) for old, new in text.facts.renames if lower_key(old) in found | with_documents}
+            found |= {lower_key(new) for old, new in text.facts.moves if lower_key(old) in found | with_documents}
         return frozenset(found)
 
 

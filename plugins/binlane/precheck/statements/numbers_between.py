@@ -289,7 +289,7 @@ class _Numbers:
             if facts.first is not None and not _NUMBERING.isdisjoint(text.words):
                 found[lower_key(facts.first)] = True
             # each table has had the columns of the other one then
-            for old, new in (*facts.renames, *facts.copies):
+            for old, new in (*facts.moves, *facts.copies):
                 found[lower_key(new)] = found.get(lower_key(new), False) or found.get(lower_key(old), True)
         return found
 

@@ -233,7 +233,7 @@ class RowOrder:
                 before = found[_any_case(key)][-1]
                 altered = altered_table(_as_made(before), text.tokens_with_numbers) if before.columns else None
                 found[_any_case(key)].append(_definition(key, altered))
-            for old, new in text.facts.renames:
+            for old, new in text.facts.moves:
                 if _any_case(old) in found:
                     # each name has had the definitions of both
                     found.setdefault(_any_case(new), []).extend(

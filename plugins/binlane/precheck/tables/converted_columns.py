@@ -145,15 +145,13 @@ class _FollowedTables:
     def take(self, text: LoggedText) -> None:
         """Follow a statement."""
         facts = text.facts
-        for key in facts.dropped:
-            self._forget(key)
         for database in text.dropped_databases:
             self._forget_database(database)
         if facts.first is not None and text.words[:1] == ("CREATE",) and "TABLE" in text.words[:4]:
             self._make(text, facts.first)
         elif facts.first is not None and is_alter_table(text.words):
             self.known[lower_key(facts.first)] = _altered(self.kinds(facts.first), text.tokens)
-        for old, new in facts.renames:
+        for old, new in facts.moves:
             kinds, made = self.kinds(old), self.made.get(lower_key(old))
             if "PARTITION" in text.words:
                 # both names have a table then, of the same columns
@@ -166,6 +164,9 @@ class _FollowedTables:
                 self.made.pop(lower_key(new), None)
             elif not self._may_have_rows(old, made, text.seqno):
                 self.made[lower_key(new)] = text.seqno
+        # a table that becomes a partition goes behind its columns
+        for key in facts.dropped:
+            self._forget(key)
 
     def _make(self, text: LoggedText, key: TableKey) -> None:
         own = lower_key(key)

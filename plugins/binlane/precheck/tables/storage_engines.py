@@ -293,7 +293,7 @@ def _made(statement: LoggedText, known: set[str]) -> Iterator[TableKey]:
     is_safe = engine is not None and {*map(str.lower, words[engine + 1 : engine + 3])} & TRANSACTIONAL_ENGINES
     if words[0] in ("CREATE", "DROP") or (words[0] == "ALTER" and is_safe):
         known -= {_name(key) for key in facts.tables if key != old}
-    for before, after in facts.renames:
+    for before, after in facts.moves:
         if _name(before) in known:
             known.discard(_name(before))
             made.append(after)

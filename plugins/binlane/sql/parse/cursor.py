@@ -91,6 +91,7 @@ class FactsBuilder:
     dropped: set[TableKey] = field(default_factory=set)
     dropped_in: set[str] = field(default_factory=set)
     renames: list[tuple[TableKey, TableKey]] = field(default_factory=list)
+    exchanges: list[tuple[TableKey, TableKey]] = field(default_factory=list)
     copies: list[tuple[TableKey, TableKey]] = field(default_factory=list)
     union: set[TableKey] = field(default_factory=set)
     routine_databases: set[str] = field(default_factory=set)
@@ -159,6 +160,7 @@ class FactsBuilder:
             dropped_in=frozenset(self.dropped_in),
             routine_databases=frozenset(self.routine_databases),
             renames=tuple(self.renames),
+            exchanges=tuple(self.exchanges),
             ends_or_begins=self.ends_or_begins,
             drops_if_exists=self.drops_if_exists,
             copies=tuple(self.copies),

@@ -226,13 +226,15 @@ def _alter_table(cursor: Cursor, reading: FactsBuilder) -> None:
             cursor.name()
             cursor.expect("WITH TABLE", found=cursor.words("WITH", "TABLE"))
             other = reading.definition(cursor.qualified())
-            reading.renames += [(table, other), (other, table)]
+            reading.exchanges += [(table, other), (other, table)]
         elif cursor.words("CONVERT", "TABLE"):  # MariaDB: the table becomes a partition, or the other way round
-            reading.renames.append((reading.definition(cursor.qualified()), table))
+            other = reading.definition(cursor.qualified())
+            reading.dropped.add(other)
+            reading.exchanges.append((other, table))
         elif cursor.words("CONVERT", "PARTITION"):
             cursor.name()
             cursor.expect("TO TABLE", found=cursor.words("TO", "TABLE"))
-            reading.renames.append((table, reading.definition(cursor.qualified())))
+            reading.exchanges.append((table, reading.definition(cursor.qualified())))
         else:
             token = cursor.next()
             depth += is_symbol(token, "(") - is_symbol(token, ")")

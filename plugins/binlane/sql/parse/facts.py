@@ -76,7 +76,10 @@ class StatementFacts:
     routine_databases: frozenset[str] = frozenset()
     """Databases that get a procedure, function or package."""
     renames: tuple[tuple[TableKey, TableKey], ...] = ()
-    """Old and new name, in order; a table exchanged with a partition is a rename both ways."""
+    """Old and new name of tables and views, in order."""
+    exchanges: tuple[tuple[TableKey, TableKey], ...] = ()
+    """Tables between which a partition's rows move, from and to: EXCHANGE PARTITION, both ways, and CONVERT. Names,
+    definitions and triggers stay."""
     ends_or_begins: bool = False
     """TRANSACTION: the statement begins or ends a transaction (not SAVEPOINT, RELEASE, ROLLBACK TO)."""
     drops_if_exists: bool = False
@@ -87,6 +90,11 @@ class StatementFacts:
     """CREATE TABLE ... LIKE: the copied table and the new one. The UNION of a MERGE table is copied, too."""
     union: frozenset[TableKey] = frozenset()
     """The tables in the UNION of a MERGE table."""
+
+    @property
+    def moves(self) -> tuple[tuple[TableKey, TableKey], ...]:
+        """Between which names rows move: ``renames`` and ``exchanges``."""
+        return self.renames + self.exchanges
 
     @property
     def may_define_any(self) -> bool:

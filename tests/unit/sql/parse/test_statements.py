@@ -169,9 +169,11 @@ RENAMES = [
     ("RENAME TABLES IF EXISTS a NOWAIT TO b", [("d.a", "d.b")]),
     ("ALTER TABLE t RENAME TO e.u", [("d.t", "e.u")]),
     ("ALTER TABLE t ADD a INT, RENAME AS u", [("d.t", "d.u")]),
-    ("ALTER TABLE t EXCHANGE PARTITION p1 WITH TABLE e.v WITHOUT VALIDATION", [("d.t", "e.v"), ("e.v", "d.t")]),
-    ("ALTER TABLE t CONVERT TABLE e.v TO PARTITION p1 VALUES LESS THAN (5)", [("e.v", "d.t")]),
-    ("ALTER TABLE t CONVERT PARTITION p1 TO TABLE e.v", [("d.t", "e.v")]),
+]
+EXCHANGES = [
+    ("ALTER TABLE t EXCHANGE PARTITION p1 WITH TABLE e.v WITHOUT VALIDATION", [("d.t", "e.v"), ("e.v", "d.t")], ""),
+    ("ALTER TABLE t CONVERT TABLE e.v TO PARTITION p1 VALUES LESS THAN (5)", [("e.v", "d.t")], "e.v"),
+    ("ALTER TABLE t CONVERT PARTITION p1 TO TABLE e.v", [("d.t", "e.v")], ""),
 ]
 
 
@@ -180,6 +182,15 @@ def test_a_rename_tells_old_and_new_names_in_order(sql: str, renames: list[tuple
     facts = read(sql)
     assert facts.renames == tuple((key(old), key(new)) for old, new in renames)
     assert facts.databases == {name.split(".")[0] for pair in renames for name in pair}
+
+
+@pytest.mark.parametrize(("sql", "exchanges", "dropped"), EXCHANGES)
+def test_rows_that_change_places_rename_no_table(sql: str, exchanges: list[tuple[str, str]], dropped: str) -> None:
+    facts = read(sql)
+    assert (facts.renames, facts.moves) == ((), facts.exchanges)
+    assert facts.exchanges == tuple((key(old), key(new)) for old, new in exchanges)
+    assert " ".join(map(str, facts.dropped)) == dropped
+    assert facts.databases == {"d", "e"}
 
 
 def test_a_view_is_known_as_one_and_names_what_it_is_defined_on() -> None:

@@ -215,3 +215,18 @@ REPLACED = "one that may be another: the source's log replaces or drops it behin
 )
 def test_only_what_the_log_does_to_a_routine_explains_a_difference(since: str, found: list[str]) -> None:
     assert compared("RETURN a", {}, {MODE: ""}, since) == found
+
+
+@pytest.mark.parametrize(
+    ("sql", "then"),
+    [
+        ("ALTER TABLE t EXCHANGE PARTITION p WITH TABLE u", {"t": "t", "u": "u"}),
+        ("ALTER TABLE t CONVERT PARTITION p TO TABLE u", {"t": "t", "u": None}),
+        ("ALTER TABLE t CONVERT TABLE u TO PARTITION p VALUES LESS THAN (5)", {"t": "t", "u": None}),
+        ("RENAME TABLE t TO x, u TO t, x TO u", {"t": "u", "u": "t"}),
+    ],
+)
+def test_a_table_keeps_its_triggers_when_its_rows_change_places(sql: str, then: dict[str, str | None]) -> None:
+    since = Since(changes(sql), lambda key: key)
+    names = {name: since.name_then(TableKey("d", name)) for name in then}
+    assert {name: None if key is None else key.table for name, key in names.items()} == then
