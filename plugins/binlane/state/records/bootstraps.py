@@ -225,7 +225,8 @@ def other_copies(connection: Connection, channel: str) -> Iterator[tuple[str, st
         .where(of.channel != channel, or_(of.finished_for.is_(None), channels.c.channel.is_not(None)))
     )
     for row in connection.execute(query):
-        yield from ((name, row.channel) for name in _databases(row))
+        names = value_of(tuple[str, ...], row.database_names, of.database_names)
+        yield from ((name, row.channel) for name in names)
 
 
 def account_object(name: str) -> SchemaObject:
