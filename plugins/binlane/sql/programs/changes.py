@@ -132,8 +132,8 @@ def program_changes(tokens: Sequence[Token], facts: StatementFacts, database: st
         yield ProgramChange(renames=facts.renames)
     elif facts.exchanges:
         # EXCHANGE leaves both tables as they are, CONVERT makes or drops the other one
-        made = {new for old, new in facts.exchanges if new != facts.first and (new, old) not in facts.exchanges}
-        if replaced := facts.dropped | made:
+        new_tables = {new for old, new in facts.exchanges if new != facts.first and (new, old) not in facts.exchanges}
+        if replaced := facts.dropped | new_tables:
             yield ProgramChange(replaced=replaced)
     elif at is None or facts.temporary:
         return
