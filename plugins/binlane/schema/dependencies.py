@@ -16,13 +16,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.schema.letter_case import AS_TYPED, LetterCase
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 
+_CHANGES: Final = (StatementKind.DML, StatementKind.LOAD_DATA, StatementKind.UNKNOWN)
 T = TypeVar("T")
 Tables = frozenset[TableKey]
 """Tables that one change may write together: a child and its parent, or a MERGE table and one of its UNION; or all
@@ -54,6 +55,8 @@ class SchemaFacts:
     """Databases that the window drops, or of which it drops a routine or a trigger."""
     uncertain: bool = False
     """The window has a statement that could not be read and may have created any of these objects."""
+    changes_by_statements: bool = False
+    """The window has statements that change rows, which may reach views and routines."""
     may_join: bool = False
     """An unreadable statement may have created a foreign key or renamed a table of one."""
     letter_case: LetterCase = AS_TYPED
@@ -103,6 +106,8 @@ class SchemaFacts:
             renames=renames,
             copies=self.copies.union(*(facts.copies for facts in definitions)),
             uncertain=self.uncertain or bool(unread),
+            changes_by_statements=self.changes_by_statements
+            or any(facts.kind in _CHANGES or facts.create_select for facts in seen),
             may_join=self.may_join or any(facts.may_define_any for facts in unread),
         )
 

@@ -61,6 +61,7 @@ class LetterCase:
             dropped=self.tables(facts.dropped),
             dropped_in=self.names(facts.dropped_in),
             routine_databases=self.names(facts.routine_databases),
+            default_database=None if facts.default_database is None else self.name(facts.default_database),
             renames=tuple((self.table(old), self.table(new)) for old, new in facts.renames),
             exchanges=tuple((self.table(old), self.table(new)) for old, new in facts.exchanges),
             copies=tuple((self.table(old), self.table(new)) for old, new in facts.copies),

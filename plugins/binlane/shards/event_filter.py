@@ -1,10 +1,11 @@
 """The shards of a whole transaction, and the reason if it needs a barrier.
 
 Row events name their tables, so their databases are exact. A statement's databases are those that MySQL logged with it
-(``Q_UPDATED_DB_NAMES``) and those named in its text: MySQL's list includes tables behind views, triggers and routines,
-but neither the view's own database nor foreign key parents nor the tables that a new view selects from. MariaDB logs no
-list: there, a statement that changes rows is known only if it names tables of one database, without views, routines and
-triggers. Every other statement is ``#UNKNOWN`` and serialized (docs/invariants.md, 3 and 6).
+(``Q_UPDATED_DB_NAMES``), those named in its text, and the default database, if it asks for that. MySQL's list includes
+tables behind views, triggers and routines, but neither foreign key parents nor the tables that a new view selects from,
+nor the databases of the views and routines themselves: where a window has statements, their definitions are serialized.
+MariaDB logs no list: there, a statement that changes rows is known only if it names tables of one database, without
+views, routines and triggers. Every other statement is ``#UNKNOWN`` and serialized (docs/invariants.md, 3 and 6).
 """
 
 from __future__ import annotations
@@ -97,13 +98,17 @@ class EventMetadataFilter:
         return frozenset(listed or ()) - {""}
 
     def _shards(self, statement: LoggedStatement) -> set[str]:
-        return {self.shard_of(database) for database in statement.facts.databases | self._listed(statement)}
+        facts = statement.facts
+        names = facts.databases | self._listed(statement) | ({facts.default_database} - {None})
+        return {self.shard_of(name) for name in names if name is not None}
 
     def _unknown(self, statement: LoggedStatement) -> str | None:
         """Why the statement's databases are not known; None if they are."""
         facts = statement.facts
         if self._lists_databases and statement.too_many_databases:
             return "more than 16 databases"
+        if facts.defines_programs and self._lists_databases and self._schema.changes_by_statements:
+            return "a view or routine that statements may reach without naming it"
         listed = bool(self._listed(statement))
         reads = facts.tables - facts.views
         if facts.views or (facts.create_select and not listed):  # the list lacks the tables that a view selects from

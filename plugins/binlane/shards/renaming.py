@@ -103,6 +103,7 @@ class Renaming:
             dropped=frozenset(map(self.table, facts.dropped)),
             dropped_in=frozenset(map(self.target, facts.dropped_in)),
             routine_databases=frozenset(map(self.target, facts.routine_databases)),
+            default_database=None if facts.default_database is None else self.target(facts.default_database),
             renames=tuple((self.table(old), self.table(new)) for old, new in facts.renames),
             exchanges=tuple((self.table(old), self.table(new)) for old, new in facts.exchanges),
             copies=tuple((self.table(old), self.table(new)) for old, new in facts.copies),

@@ -94,6 +94,9 @@ MARIADB = [
     ("CREATE TABLE t AS SELECT f(1) AS x", unknown("a routine")),
     ("CREATE TABLE t AS SELECT * FROM tr", one("a")),
     ("SAVEPOINT s", TransactionShards(frozenset())),
+    ("INSERT INTO t VALUES (DATABASE(), 'SCHEMA()')", one("a")),
+    ("INSERT INTO b.t VALUES ('DATABASE()')", one("b")),
+    ("INSERT INTO b.t VALUES (SCHEMA())", unknown("a second database, and no list of databases")),
 ]
 
 
@@ -121,6 +124,7 @@ MYSQL = [
     ("CREATE VIEW w AS SELECT * FROM b.t", ("a",), TransactionShards(frozenset({"a", "b"}), "ddl")),
     ("CREATE VIEW w AS SELECT * FROM v", ("a",), unknown("a view")),
     ("INSERT INTO child.t VALUES (1)", ("child",), one("base")),
+    ("INSERT INTO b.t VALUES (DATABASE())", ("b",), TransactionShards(frozenset({"a", "b"}), "cross-database")),
 ]
 
 
@@ -281,3 +285,29 @@ def test_the_databases_that_mysql_lists_are_compared_so_too() -> None:
     folding = EventMetadataFilter(Flavor.MYSQL, SchemaFacts(letter_case=LetterCase(folds=True)))
     statement = LoggedStatement(facts("INSERT INTO T VALUES (1)", Flavor.MYSQL), ("B", "A"))
     assert folding.assign((), [statement]).shards == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE FUNCTION b.f() RETURNS INT RETURN 1",
+        "ALTER PROCEDURE b.p SQL SECURITY INVOKER",
+        "DROP FUNCTION IF EXISTS b.f",
+        "DROP PROCEDURE b.p",
+        "CREATE OR REPLACE VIEW b.v2 AS SELECT 1 AS x",
+        "ALTER VIEW b.v2 AS SELECT 2 AS x",
+        "DROP VIEW b.v2",
+        "DROP DATABASE b",
+    ],
+)
+def test_a_program_that_mysql_s_statements_reach_unlisted_waits_for_all_of_them(sql: str) -> None:
+    """An INSERT whose trigger calls b.f is listed with its table's database alone."""
+    [definition, insert, rows] = (
+        LoggedStatement(facts(text, Flavor.MYSQL), ("b",)) for text in (sql, "DELETE FROM b.t", "SAVEPOINT s")
+    )
+    for other, expected in (
+        (insert, unknown("a view or routine that statements may reach without naming it")),
+        (rows, one("b")),
+    ):
+        known = SchemaFacts().after(definition.facts, other.facts)
+        assert EventMetadataFilter(Flavor.MYSQL, known).assign((), [definition]) == expected

@@ -42,6 +42,7 @@ _PLAIN_DML: Final = re.compile(rb"\s*(?:INSERT|UPDATE|DELETE|REPLACE)\b", re.I)
 """Statements that depend on nothing of the default database but its name."""
 _NEEDS_NO_DATABASE: Final = re.compile(rb"\s*(?:CREATE(?:\s+OR\s+REPLACE)?|DROP|ALTER)\s+(?:DATABASE|SCHEMA)\b", re.I)
 """Statements whose default database may be the one that they create or drop."""
+_CALL: Final = re.compile(rb"\s*CALL\b", re.I)
 
 SUBSTITUTES: Final[Mapping[str, str]] = {
     "utf8mb4_0900_ai_ci": "utf8mb4_uca1400_nopad_ai_ci",
@@ -273,7 +274,8 @@ class ContextSetter:
         if ASKS_FOR_DATABASE.search(statement) is not None:
             return False
         facts = statement_facts(statement, replace(context, database=None), self.session.flavor)
-        return facts.kind is not StatementKind.UNKNOWN and not facts.routines_used
+        # a routine that is called with its database runs there
+        return facts.kind is not StatementKind.UNKNOWN and not facts.functions and _CALL.match(statement) is None
 
     @contextlib.contextmanager
     def null_is_now(self) -> Iterator[None]:

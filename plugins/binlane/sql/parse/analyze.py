@@ -7,7 +7,7 @@ is UNKNOWN with a reason, and is serialized (docs/invariants.md, 6).
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -56,8 +56,18 @@ def _analyze(sql: str, database: str | None, dialect: Dialect) -> StatementFacts
         facts = _unknown(tokens, str(unreadable))
     except RecursionError:
         facts = _unknown(tokens, "nested too deeply")
+    if database is not None and _asks_for_database(tokens, facts):
+        facts = replace(facts, default_database=database)
     unsafe = unsafe_part(tokens, facts, dialect.flavor)
     return facts if unsafe is None else replace(facts, unsafe=unsafe)
+
+
+def _asks_for_database(tokens: Sequence[Token], facts: StatementFacts) -> bool:
+    changes = facts.kind in (StatementKind.DML, StatementKind.LOAD_DATA) or facts.create_select
+    return changes and any(
+        word.upper in ("DATABASE", "SCHEMA") and is_symbol(begin, "(") and is_symbol(end, ")")
+        for word, begin, end in zip(tokens, tokens[1:], tokens[2:], strict=False)
+    )
 
 
 _cached = functools.lru_cache(maxsize=4096)(_analyze)

@@ -95,6 +95,7 @@ class FactsBuilder:
     copies: list[tuple[TableKey, TableKey]] = field(default_factory=list)
     union: set[TableKey] = field(default_factory=set)
     routine_databases: set[str] = field(default_factory=set)
+    defines_programs: bool = False
     routines_used: bool = False
     functions: set[str] = field(default_factory=set)
     temporary: bool = False
@@ -159,6 +160,7 @@ class FactsBuilder:
             dropped=frozenset(self.dropped),
             dropped_in=frozenset(self.dropped_in),
             routine_databases=frozenset(self.routine_databases),
+            defines_programs=self.defines_programs,
             renames=tuple(self.renames),
             exchanges=tuple(self.exchanges),
             ends_or_begins=self.ends_or_begins,

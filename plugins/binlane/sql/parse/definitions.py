@@ -384,6 +384,14 @@ def _package(reader: _Reader) -> _Reader:
     return read
 
 
+def _program(reader: _Reader) -> _Reader:
+    def read(cursor: Cursor, reading: FactsBuilder) -> None:
+        reading.defines_programs = True
+        reader(cursor, reading)
+
+    return read
+
+
 def _alter_event(cursor: Cursor, reading: FactsBuilder) -> None:
     """ALTER EVENT, which may move the event into another database: RENAME TO, before the body."""
     _in_database(cursor, reading)
@@ -403,12 +411,12 @@ CREATE: Final[Mapping[str, _Reader]] = {
     "REFERENCE": _spatial_reference,
     "TABLE": _create_table,
     "INDEX": _index,
-    "VIEW": _create_view,
+    "VIEW": _program(_create_view),
     "TRIGGER": _create_trigger,
-    "PROCEDURE": _routine,
-    "FUNCTION": _create_function,
+    "PROCEDURE": _program(_routine),
+    "FUNCTION": _program(_create_function),
     "EVENT": _in_database,
-    "PACKAGE": _package(_routine),
+    "PACKAGE": _program(_package(_routine)),
     "LIBRARY": _in_database,
     "SEQUENCE": _sequence,
     "DATABASE": _database,
@@ -417,9 +425,9 @@ CREATE: Final[Mapping[str, _Reader]] = {
 ALTER: Final[Mapping[str, _Reader]] = {
     **_GLOBAL_OBJECTS,
     "TABLE": _alter_table,
-    "VIEW": _create_view,
-    "PROCEDURE": _in_database,
-    "FUNCTION": _in_database,
+    "VIEW": _program(_create_view),
+    "PROCEDURE": _program(_in_database),
+    "FUNCTION": _program(_in_database),
     "EVENT": _alter_event,
     "LIBRARY": _in_database,
     "SEQUENCE": _sequence,
@@ -431,15 +439,15 @@ DROP: Final[Mapping[str, _Reader]] = {
     "REFERENCE": _spatial_reference,
     "TABLE": _drop_tables,
     "TABLES": _drop_tables,
-    "VIEW": _drop_tables,
+    "VIEW": _program(_drop_tables),
     "SEQUENCE": _drop_tables,
     "INDEX": _index,
     "TRIGGER": _drop_trigger,
-    "PROCEDURE": _drop_in_database,
-    "FUNCTION": _drop_function,
+    "PROCEDURE": _program(_drop_in_database),
+    "FUNCTION": _program(_drop_function),
     "EVENT": _drop_in_database,
-    "PACKAGE": _package(_drop_in_database),
+    "PACKAGE": _program(_package(_drop_in_database)),
     "LIBRARY": _drop_in_database,
-    "DATABASE": _drop_database,
-    "SCHEMA": _drop_database,
+    "DATABASE": _program(_drop_database),
+    "SCHEMA": _program(_drop_database),
 }

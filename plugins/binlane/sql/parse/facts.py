@@ -75,6 +75,10 @@ class StatementFacts:
     """Databases that are dropped, or of which a routine or a trigger is dropped."""
     routine_databases: frozenset[str] = frozenset()
     """Databases that get a procedure, function or package."""
+    defines_programs: bool = False
+    """It makes, alters or drops views or routines, or drops a database with all of its own."""
+    default_database: str | None = None
+    """The session's default database, if a statement that changes rows asks for it by ``DATABASE()``: it must exist."""
     renames: tuple[tuple[TableKey, TableKey], ...] = ()
     """Old and new name of tables and views, in order."""
     exchanges: tuple[tuple[TableKey, TableKey], ...] = ()
