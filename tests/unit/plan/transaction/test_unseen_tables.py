@@ -186,7 +186,7 @@ def test_a_temporary_table_that_is_made_of_one_of_before_the_channel_is_named(te
         bound(1, text, alone=True), rows(2, "a"), bound(3, f"INSERT INTO p SELECT * FROM {made}"),
         bound(4, f"DROP TEMPORARY TABLE `{made}`", alone=True),
     ]  # fmt: skip
-    found = window(log, later_drops=[TemporaryDrop(7, 6, "a.t")])
+    found = window(log, later_drops=[DROP_OF_T])
     assert found.plan.unsafe == ({} if tables is None else {f"{UNSURE} 6: {tables}": 1})
     assert statements(found) == [text, *(each for each in statements(found) if each != text)]
 
