@@ -225,7 +225,7 @@ def other_copies(connection: Connection, channel: str) -> Iterator[tuple[str, st
         .where(of.channel != channel, or_(of.finished_for.is_(None), channels.c.channel.is_not(None)))
     )
     for row in connection.execute(query):
-        names = value_of(tuple[str, ...], row.database_names, of.database_names)
+        names = value_of(tuple[str, ...], row.database_names, bootstraps.c.database_names)
         yield from ((name, row.channel) for name in names)
 
 
