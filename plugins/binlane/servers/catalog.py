@@ -69,7 +69,7 @@ def read_schema(connection: Connection, databases: Collection[str] | None = None
     flavor, version = server_version(connection)
     present = _databases(connection, databases)
     if not present:
-        # a window asks several times for the server alone, and the columns of information_schema are dear to list
+        # the columns of information_schema are dear to list
         return _server_alone(connection, flavor, version)
     catalog = _Catalog(connection, flavor, _known_columns(connection), queries.Databases(present), queries.REFERENCES)
     tables = catalog.tables()
@@ -93,9 +93,14 @@ def _server_alone(connection: Connection, flavor: Flavor, version: str) -> Schem
     return Schema(
         flavor=flavor,
         version=version,
-        settings=global_variables(connection, SETTINGS),
+        settings=read_settings(connection),
         collations=_collations(connection, flavor, version_number(version)),
     )
+
+
+def read_settings(connection: Connection) -> Mapping[str, str]:
+    """The server's present ``Schema.settings``."""
+    return global_variables(connection, SETTINGS)
 
 
 def _union(connection: Connection, flavor: Flavor, key: TableKey) -> frozenset[TableKey] | None:

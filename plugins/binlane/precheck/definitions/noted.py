@@ -24,7 +24,7 @@ from binlane.schema.canonical import canonical_json
 from binlane.schema.codec import schema_from_json, schema_to_json
 from binlane.schema.model import Schema
 from binlane.schema.statement_counts import StatementCounts
-from binlane.servers.catalog import read_databases, read_partitioned, read_schema
+from binlane.servers.catalog import read_databases, read_partitioned, read_schema, read_settings
 from binlane.servers.engines import engine_of
 from binlane.servers.statement_counts import may_be_changing, read_statement_counts
 from binlane.shards.renaming import Renaming
@@ -132,9 +132,9 @@ def source_as_it_is(connection: Connection, databases: Set[str], known: ReadDefi
 
 
 def with_settings_of_now(connection: Connection, known: Schema) -> Schema:
-    """The definitions with the server's present settings: SET GLOBAL is not counted as a change of definitions."""
-    now = read_schema(connection, ())
-    return replace(known, flavor=now.flavor, version=now.version, settings=now.settings, collations=now.collations)
+    """The definitions, of a server whose counts hold, with its present settings: SET GLOBAL is not counted as a change
+    of definitions. Its version and its collations are those with which it was started, before the counts of then."""
+    return replace(known, settings=read_settings(connection))
 
 
 def _is_own(schema: Schema) -> bool:

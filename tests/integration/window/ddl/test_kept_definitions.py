@@ -27,7 +27,7 @@ from tests.integration.window.ddl.test_read_once import CHANGES, altering, extra
 
 __all__ = ["pair"]
 Read = list[tuple[int, frozenset[str]]]
-"""Port of the server and databases, of each reading of definitions; not where settings alone are asked for."""
+"""Port of the server and databases, of each reading of definitions."""
 _PROCESS: Final = frozenset({"PROCESS"})
 
 
@@ -36,8 +36,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Read:
     found: Read = []
 
     def noted(connection: Connection, databases: frozenset[str]) -> Schema:
-        if databases:
-            found.append((int(connection.engine.url.port or 0), frozenset(databases)))
+        found.append((int(connection.engine.url.port or 0), frozenset(databases)))
         return read_schema(connection, databases)
 
     monkeypatch.setattr(definitions, "read_schema", noted)

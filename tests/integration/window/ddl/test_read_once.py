@@ -45,11 +45,11 @@ def with_one_row(channel: Channel) -> Channel:
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[frozenset[str]]:
-    """The databases whose definitions the precheck has read, by reading; not where it asks for settings alone."""
+    """The databases whose definitions the precheck has read, by reading."""
     found: list[frozenset[str]] = []
 
     def noted(connection: Connection, databases: frozenset[str]) -> Schema:
-        found.extend([frozenset(databases)] if databases else [])
+        found.append(frozenset(databases))
         return read_schema(connection, databases)
 
     monkeypatch.setattr(definitions, "read_schema", noted)
