@@ -7,6 +7,7 @@ transactions are not tried. The row lock on the position keeps other runners fro
 from __future__ import annotations
 
 import contextlib
+import secrets
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -37,6 +38,8 @@ _IS_TRANSACTIONAL: Final = (
 )
 _SHOWN: Final = 500
 """Bytes of a statement shown in a message."""
+_PIECE: Final = f"piece_{secrets.token_hex(16)}"
+"""A savepoint whose name no other one of the log's has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ def _first(session: LaneSession, state: RunState, lane: int, block: BlockHeader,
                 return None  # a statement that may commit implicitly
             if state.options.allow_nontransactional and not _can_be_undone(session, items):
                 return None
-            session.execute("SAVEPOINT piece")
+            session.execute(f"SAVEPOINT {_PIECE}")
             tracked = _Tracked(iter(items))
             try:
                 writer.write(tracked, piece.header.last_seqno)
@@ -129,7 +132,7 @@ def _where(writer: BlockWriter, header: BlockHeader, item: Item | None, source: 
         return _described(item)
     with contextlib.suppress(pymysql.err.MySQLError, OSError, BinlaneError):
         events = tuple(rows_events(item.payload, source))
-        writer.session.execute("ROLLBACK TO SAVEPOINT piece")
+        writer.session.execute(f"ROLLBACK TO SAVEPOINT {_PIECE}")
         for number, (event, rows) in enumerate(events, 1):
             if _is_refused(writer, header, replace(item, payload=event, rows=rows)):
                 found = f", in the rows event {number} of {len(events)} of the transaction: {_rows(event)}"
@@ -143,7 +146,7 @@ def _row(writer: BlockWriter, header: BlockHeader, event: bytes, item: Item, sou
     The event's rows are written one by one. Returns "" if the event cannot be split into rows.
     """
     with contextlib.suppress(pymysql.err.MySQLError, OSError, BinlaneError):
-        writer.session.execute("ROLLBACK TO SAVEPOINT piece")
+        writer.session.execute(f"ROLLBACK TO SAVEPOINT {_PIECE}")
         for number, (alone, text) in enumerate(single_rows(event, writer.session, source), 1):
             [(_, rows)] = rows_events(alone, source)
             if _is_refused(writer, header, replace(item, payload=alone, rows=rows)):

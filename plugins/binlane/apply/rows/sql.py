@@ -8,6 +8,7 @@ of the changes allows it, a statement has many rows (``multi_row``).
 
 from __future__ import annotations
 
+import secrets
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import field
@@ -58,7 +59,8 @@ _CHANGED: Final = frozenset({_NULL_NOT_ALLOWED, 1264, _TRUNCATED, 1292, _NO_DEFA
 """Warnings that a value is not stored as given: errors in strict mode, which is off for an ENUM's number 0 and for
 images without all columns."""
 _NAME: Final = "block"
-_SAVEPOINT: Final = "binlane_rows"
+_SAVEPOINT: Final = f"binlane_rows_{secrets.token_hex(16)}"
+"""A name that no savepoint of the log's has."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,10 +43,16 @@ MIXED = (
         *("INSERT INTO tenant_1.undone VALUES (12, 'never')", "INSERT INTO tenant_1.kept VALUES (12, 'stays')"),
         *("ROLLBACK TO sp", "INSERT INTO tenant_1.undone VALUES (13, 'b')", "COMMIT"),
     ),
+    (
+        # a user's savepoint with the name of binlane's own
+        *(BY_STATEMENT, "BEGIN", "INSERT INTO tenant_1.undone VALUES (16, 'never')"),
+        *("INSERT INTO tenant_1.kept VALUES (16, 'stays')", "SAVEPOINT `binlane: rolled back on the source`"),
+        *("INSERT INTO tenant_1.undone VALUES (17, 'never')", "ROLLBACK"),
+    ),
     ("BEGIN", "INSERT INTO tenant_1.undone VALUES (14, 'c')", "SAVEPOINT sp",
      "INSERT INTO tenant_1.undone VALUES (15, 'never')", "ROLLBACK TO sp", "COMMIT"),
 )  # fmt: skip
-KEPT = [(1, "a"), (2, "b"), (10, "stays"), (12, "stays")]
+KEPT = [(1, "a"), (2, "b"), (10, "stays"), (12, "stays"), (16, "stays")]
 UNDONE = [(11, "a"), (13, "b"), (14, "c")]
 
 

@@ -172,6 +172,23 @@ def test_a_rollback_is_undone_behind_a_savepoint_and_an_empty_one_is_nothing() -
     assert dissect(*only((GTID, query(b"SAVEPOINT s"), ROLLBACK))) == ()
 
 
+def test_no_savepoint_of_a_transaction_takes_the_place_of_the_one_in_front_of_it() -> None:
+    """Attacker: a user of the source, whose rolled-back rows would stay on the target. Servers compare these names
+    without letter case and accents."""
+    names = [b"`binlane: rolled back on the source`", b"`BINLANE: rolled b\xc3\xa4ck on the source`"]
+    for _ in range(3):
+        own = [b"SAVEPOINT " + name for name in names]
+        statements = (*(query(each) for each in own), query(b"INSERT INTO t VALUES (1)"))
+        before, *inside, after = texts(dissect(*only((GTID, *statements, ROLLBACK))))
+        assert inside == [*own, b"INSERT INTO t VALUES (1)"]
+        name = before.removeprefix(b"SAVEPOINT ")
+        assert after == b"ROLLBACK TO SAVEPOINT " + name
+        assert name not in names
+        assert len(name) - 2 <= 64
+        # who knows the name of one transaction has another one with it
+        names.append(name)
+
+
 def test_an_xa_transaction_that_is_rolled_back_without_a_prepare_is_undone() -> None:
     """As MySQL logs one that has changed a table without transactions."""
     start, end = query(b"XA START X'67',X'',1"), (query(b"XA END X'67',X'',1"), query(b"XA ROLLBACK X'67',X'',1"))
