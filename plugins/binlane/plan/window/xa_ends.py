@@ -83,15 +83,19 @@ def check_halves(window: ScannedWindow, pairs: Pairs) -> None:
     earlier = [each for begin, (_, each) in pairs.ends.items() if begin not in here]
     for prepared in (*pairs.carried_out, *earlier):
         if prepared.described.statements:
-            raise _refused(prepared, "a prepared XA transaction with statements, whose end is in another window,")
+            raise _refused(
+                prepared,
+                "a prepared XA transaction with statements, whose end is in another window,",
+                "if [filter] left the statements out when it was prepared, put it back until this window is finished; ",
+            )
 
 
-def _refused(prepared: XaPrepareScan, what: str) -> UnsupportedEventError:
+def _refused(prepared: XaPrepareScan, what: str, advice: str = "") -> UnsupportedEventError:
     group = prepared.group
     before = f" up to it: `binlane run CHANNEL --until {group.gtid}`" if group.gtid else " before it"
     return UnsupportedEventError(
         f"{group.source}: XA PREPARE of {group.xid}: {what} cannot be applied by this version; nothing of the window "
-        f"was written; a window may end{before}; see docs/conformance.md for what to do"
+        f"was written; {advice}a window may end{before}; see docs/conformance.md for what to do"
     )
 
 
