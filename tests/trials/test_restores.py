@@ -24,7 +24,8 @@ from tests.integration.window.conftest import ChannelOf, run_on
 _TOKENS: Final = (b"INSERT INTO `a`", b"RENAME TABLE", b"CREATE DEFINER", b"DROP DATABASE")
 """Statements of the load and of the final names; those of windows are cut in tests/chaos."""
 _REPLACING: Final = (
-    b"CREATE DATABASE `back_replaced`", b"DROP TRIGGER `back`", b"DROP EVENT IF EXISTS `back`", b"RENAME TABLE",
+    b"CREATE DATABASE `back_replaced`", b"LOCK TABLES", b"DROP TRIGGER IF EXISTS `back`",
+    b"DROP EVENT IF EXISTS `back`", b"RENAME TABLE",
     b"ALTER DATABASE `back`", b"CREATE DEFINER", b"DROP VIEW IF EXISTS `back`.`only_former`",
     b"DROP PROCEDURE IF EXISTS `back`", b"DROP DATABASE IF EXISTS `back_unfinished`",
 )  # fmt: skip

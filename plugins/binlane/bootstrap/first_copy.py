@@ -145,6 +145,14 @@ class FirstCopy:
                 f"channel {self.channel.name}: another first copy of this channel is running; wait until it ends"
             )
 
+    def _require_lease(self, writer: Session) -> None:
+        """Raises WindowBusyError if the lease was lost while other sessions copied: another copy may have begun."""
+        if not writer.holds(bootstrap_lease(self.channel.name)):
+            raise WindowBusyError(
+                f"channel {self.channel.name}: lost the lease of its first copy, and another one may have begun since: "
+                f"`binlane status {self.channel.name}`, then the same command again"
+            )
+
     def _ended(self) -> Outcome | None:
         """The result of an earlier attempt that created the channel and was then killed, or that was of this order.
         Raises PrecheckError for any other existing channel."""
@@ -284,6 +292,7 @@ class FirstCopy:
         )
         outcome = Outcome(self.channel.name, mark, result)
         snapshot.require_held()
+        self._require_lease(writer)
         self._end(outcome, start.identity)
         return outcome
 

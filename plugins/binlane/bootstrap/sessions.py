@@ -87,6 +87,11 @@ class Session:
         """Whether the session can still run statements: no error has ended its connection."""
         return bool(self.connection.open)
 
+    def holds(self, lease: str) -> bool:
+        """Whether the session still has the lock that it has taken. Raises driver errors if its connection is lost."""
+        [(held,)] = self.texts(f"SELECT IS_USED_LOCK('{lease}') = CONNECTION_ID()")
+        return held == "1"
+
     @property
     def warnings(self) -> int:
         """Number of warnings of the last statement."""

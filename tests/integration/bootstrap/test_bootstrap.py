@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 
@@ -13,13 +14,15 @@ from pymysql.constants import COMMAND
 from binlane.activity import newest
 from binlane.binlog.types.sql_values import Literal
 from binlane.bootstrap.copy_progress import CopyState
-from binlane.bootstrap.definition_copy import read_definitions
+from binlane.bootstrap.definition_copy import Definition, make_behind_rows, read_definitions
 from binlane.bootstrap.first_copy import Options
+from binlane.bootstrap.sessions import Session
 from binlane.bootstrap.throttle import Limits
 from binlane.bootstrap.values import selected
 from binlane.model import Flavor, TableKey
 from binlane.orchestration.commands.copies.bootstrap import LogLines, first_copy
 from binlane.schema.model import Column
+from binlane.state.leases import bootstrap_lease
 from lab.servers import PrivateServer
 from tests.emptied import empty_target
 from tests.integration.values.test_values import SESSION, tables
@@ -211,9 +214,21 @@ def test_a_target_that_holds_anything_of_the_databases_is_refused_by_name(
     assert "expected a channel without a watermark" in capsys.readouterr().err
 
 
-def test_a_first_copy_leaves_out_filtered_tables(mariadb: Channel) -> None:
+def test_a_first_copy_leaves_out_filtered_tables_and_ends_under_its_lease_alone(
+    mariadb: Channel, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     make_objects(mariadb)
     mariadb.write_channel('[filter]\nexclude_databases = ["od-*"]\nexclude_tables = ["shop.bare", "shop.child"]\n')
+
+    def lost(writer: Session, programs: Sequence[Definition]) -> list[str]:
+        writer.execute(f"DO RELEASE_LOCK('{bootstrap_lease(CHANNEL)}')")
+        return make_behind_rows(writer, programs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("binlane.bootstrap.first_copy.make_behind_rows", lost)
+        assert bootstrap(mariadb) != 0
+    assert f"channel {CHANNEL}: lost the lease of its first copy" in capsys.readouterr().err
+    assert mariadb.target.query("SELECT 1 FROM binlane.channels WHERE channel = %s", (CHANNEL,)) == []
     assert bootstrap(mariadb) == 0
     tables = {name for (name,) in mariadb.target.query("SHOW TABLES FROM shop")}
     assert tables == {"parent", "gen", "parts", "we`ird tablé", "a", "z", "called", "other"}

@@ -373,8 +373,7 @@ def _load(running: _Running, found: Restore, session: Session) -> None:
 def _require_held(own: Session, name: str) -> None:
     """Raises WindowBusyError if the session has lost the lease of the load: what it has loaded may be dropped by now.
     Raises driver errors if it was ended."""
-    [(held,)] = own.texts(f"SELECT IS_USED_LOCK('{load_lease(name)}') = CONNECTION_ID()")
-    if held != "1":
+    if not own.holds(load_lease(name)):
         raise WindowBusyError(
             f"restore {name}: lost the lease of its load, and another process may have begun it again: `binlane "
             f"restore --list`, then `binlane restore --continue {name}`"
