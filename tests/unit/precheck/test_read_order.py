@@ -35,5 +35,12 @@ def test_a_table_is_read_by_its_engine_if_both_servers_have_it_so(source: Schema
     assert is_in_key_order(of, TABLE) is (engine == "innodb")
 
 
+@pytest.mark.parametrize(("keys", "expected"), [(TABLE.keys, True), ((), False)], ids=["the same", "none"])
+def test_rows_lie_in_the_order_of_a_key_that_both_servers_have(keys: tuple[Key, ...], expected: bool) -> None:
+    of = situation(tables=schema(TABLE), source=schema(replace(TABLE, keys=keys)))
+    assert is_in_key_order(of, TABLE) is expected
+    assert not is_in_key_order(of, replace(TABLE, keys=()))
+
+
 def test_a_window_that_is_begun_does_not_ask_the_source_again() -> None:
     assert is_in_key_order(situation(tables=schema(TABLE), begun=True), TABLE)

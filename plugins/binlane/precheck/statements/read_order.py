@@ -31,7 +31,13 @@ def common_engine(situation: Situation, target: Table) -> str:
 
 
 def is_in_key_order(situation: Situation, target: Table) -> bool:
-    """Whether the rows of a table lie in the order of a primary key on both servers. In a window that is begun the
+    """Whether the rows of a table lie in the order of one primary key on both servers. In a window that is begun the
     source is not asked again. Raises SourceError."""
-    engine = target.engine.lower() if situation.begun else common_engine(situation, target)
-    return engine == _IN_KEY_ORDER and target.primary_key is not None
+    if target.primary_key is None or situation.begun:
+        return target.primary_key is not None and target.engine.lower() == _IN_KEY_ORDER
+    theirs = situation.source_tables
+    source = None if theirs is None else theirs.table(target.key)
+    # which key the source had before the window has given it another one, nothing tells
+    is_another = any("PRIMARY" in text.words and target.key in text.facts.tables for text in situation.every_text)
+    has_same = source is not None and source.primary_key == target.primary_key
+    return (has_same or is_another) and common_engine(situation, target) == _IN_KEY_ORDER
