@@ -28,10 +28,12 @@ STATEMENT_TEMPORARY: Final[tuple[Row, ...]] = (
     supported(
         "A temporary table of a connection that has ended without a DROP in the log (sql_log_bin = 0)",
         "ends with the window: a live source is asked for its connections, those that nobody can be asked for are "
-        "named in `source.ended_sessions`; a statement behind the window's end that uses the table holds it",
+        "named in `source.ended_sessions`; a statement behind the window's end that uses the table holds it, "
+        "and a later one of a connection that was taken for ended is refused",
         f"{_LOST}::test_a_table_whose_drop_no_log_has_ends_with_its_connection",
         f"{_LOST}::test_an_archive_is_told_by_name_of_a_connection_that_has_ended",
         f"{_LOST}::test_a_table_that_is_used_behind_the_windows_end_does_not_end_with_the_window",
+        f"{_LOST}::test_one_that_was_taken_for_ended_and_goes_on_is_refused",
     ),
     supported(
         "A temporary table that a stored function makes, of which the log holds the DROP alone (MariaDB)",
