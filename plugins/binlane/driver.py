@@ -94,6 +94,8 @@ _NOT_SETTABLE: Final = _UNKNOWN | {1227, 1238}
 _LOGIN_REFUSED: Final = frozenset({1045, 1130, 1698, 3118, 3955, 4151})
 _NO_GUARD: Final = _NOT_SETTABLE | {1231, 1971}
 """And a variable that SET STATEMENT does not take, or not with this value."""
+_NO_ROOM: Final = frozenset({1040, 1203, 1226})
+"""Limits of connections: the server's, and an account's."""
 _IN_TRANSACTION: Final = 1766
 """MySQL: a variable that an open transaction protects; ``init_connect`` has begun it."""
 _INIT_CONNECT_FAILED: Final = 1184
@@ -368,6 +370,25 @@ class Connection(Driver):
         answered(self._place, sql)
         return rows
 
+    def _looked_at(self, query: str) -> tuple[Any, ...]:
+        self._query(query)
+        [row] = self._result.rows
+        return tuple(row)
+
+    def _looked_at_now(self, query: str) -> tuple[Any, ...]:
+        """The same by a session for this query alone: MySQL's catalogue is as old as what the transaction sees. A
+        server that has no room for one more session answers for the time at which the transaction began to see."""
+        try:
+            other = self._opened_other()
+        except err.OperationalError as exc:
+            if exc.args[0] not in _NO_ROOM:
+                raise
+            return self._looked_at(query)
+        try:
+            return other._looked_at(query)
+        finally:
+            self._close_other()
+
     def _forget_transaction(self) -> None:
         self._held.clear()
         self._written.clear()
@@ -380,10 +401,8 @@ class Connection(Driver):
         tables = self._written - self._looked
         if not tables:
             return
-        # MySQL's catalogue is as old as what the transaction sees
-        session = self._opened_other() if self._sees_late and self.flavor is Flavor.MYSQL else self
-        session._query(look(tables))
-        [(count, table, name)] = session._result.rows
+        is_late = self._sees_late and self.flavor is Flavor.MYSQL
+        count, table, name = self._looked_at_now(look(tables)) if is_late else self._looked_at(look(tables))
         if int(count):
             self.rollback()
             if self.kind is SessionKind.LANE:
@@ -425,8 +444,8 @@ class Connection(Driver):
                 self._ended()
             raise
         if ends or self._is_in_transaction:
-            self._looked |= touched.looked & self._held
             self._held |= touched.tables
+            self._looked |= touched.looked & self._held
             self._written |= touched.written
         if ends:
             self.commit()

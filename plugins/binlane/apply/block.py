@@ -282,7 +282,13 @@ class _Task:
         # first: its row lock keeps every other runner out before data is touched (invariant 8)
         if not move_position(self.session.cursor, place.key, place.lanes, place.expected, header.last_seqno):
             return None, False
-        orders = read_orders(self.session.cursor, place.key, header.first_seqno, header.last_seqno)
+        orders = read_orders(
+            self.session.cursor,
+            place.key,
+            header.first_seqno,
+            header.last_seqno,
+            ends_ddl=after_ddl is not None,
+        )
         if after_ddl is None:
             return orders, not orders.forbids(header.last_seqno) and not (orders.skipped and header.transactions > 1)
         # a DDL has committed already: orders given while it ran treat its seqno as reached

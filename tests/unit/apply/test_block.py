@@ -57,7 +57,7 @@ class Target:
 @pytest.fixture(autouse=True)
 def state(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(block, "move_position", lambda *_: True)
-    monkeypatch.setattr(block, "read_orders", lambda *_: Orders())
+    monkeypatch.setattr(block, "read_orders", lambda *_, **__: Orders())
     monkeypatch.setattr(block, "settle", lambda *_: None)
 
 

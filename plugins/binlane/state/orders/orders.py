@@ -20,9 +20,16 @@ if TYPE_CHECKING:
 NOW: Final = 0
 """Value of ``stop_at``: every lane stops at its position."""
 _READ: Final = (
-    f"SELECT t.name, w.stop_at, s.seqno FROM (SELECT MIN(trigger_name) AS name {TRIGGER_OF}'positions') AS t "
+    "SELECT t.name, w.stop_at, s.seqno FROM ({look}) AS t "
     "LEFT JOIN binlane.windows AS w ON w.channel = %s AND w.window_id = %s LEFT JOIN binlane.skips AS s "
-    f"ON s.channel = w.channel AND s.seqno BETWEEN %s AND %s AND s.state <> 'replayed' {NO_LIMIT}"
+    f"ON s.channel = w.channel AND s.seqno BETWEEN %s AND %s AND s.state <> 'replayed' {{held}}{NO_LIMIT}"
+)
+_LOOK: Final = f"SELECT MIN(CONCAT(event_object_table, _ascii' ', trigger_name)) AS name {TRIGGER_OF}"
+_OF_ROWS: Final = _READ.format(look=f"{_LOOK}'positions'", held="")
+_OF_DDL: Final = _READ.format(
+    look=f"SELECT MIN(u.name) AS name FROM ({_LOOK}'positions' UNION ALL {_LOOK}'ddl') AS u",
+    # held from this statement on, which is also that of the look
+    held="LEFT JOIN binlane.ddl AS d ON FALSE ",
 )
 
 
@@ -40,15 +47,17 @@ class Orders:
         return self.stop_at is not None and seqno > self.stop_at
 
 
-def read_orders(cursor: Cursor, key: PlanKey, first: int, last: int) -> Orders:
+def read_orders(cursor: Cursor, key: PlanKey, first: int, last: int, *, ends_ddl: bool = False) -> Orders:
     """The orders for seqnos ``first`` to ``last`` of the window; on the lane's connection, after the compare-and-set.
 
-    Raises StateSchemaError for a trigger of the positions: the compare-and-set has fired it."""
-    cursor.execute(_READ, (key.channel, key.window_id, first, last))
+    ``ends_ddl``: the transaction removes the note of a DDL. Raises StateSchemaError for a trigger of the positions,
+    which the compare-and-set has fired, or of the notes."""
+    cursor.execute(_OF_DDL if ends_ddl else _OF_ROWS, (key.channel, key.window_id, first, last))
     rows = cursor.fetchall()
     trigger, stop_at, _ = rows[0]
     if trigger is not None:
-        raise trigger_of("positions", str(trigger))
+        table, _, name = str(trigger).partition(" ")
+        raise trigger_of(table, name)
     return Orders(
         None if stop_at is None else int(stop_at), frozenset(int(seqno) for _, _, seqno in rows if seqno is not None)
     )

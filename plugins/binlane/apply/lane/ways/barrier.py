@@ -106,7 +106,7 @@ class _Passage:
             if not move_position(session.cursor, place.key, place.lanes, place.expected, barrier.last):
                 self._undo()
                 return None
-            orders = read_orders(session.cursor, place.key, barrier.first, barrier.last)
+            orders = read_orders(session.cursor, place.key, barrier.first, barrier.last, ends_ddl=True)
             # orders that were given while a DDL ran treat its seqno as reached
             if not has_ddl and orders.forbids(barrier.last):
                 self._undo()
