@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from binlane.binlog.table_map import TableMap, columns_of
 from binlane.binlog.types.charsets import BINARY
+from binlane.binlog.types.column_types import LOGGED_TYPES
 from binlane.binlog.types.columns import Column as LoggedColumn
 from binlane.binlog.types.literals import identifier
 from binlane.errors import TableMismatchError
@@ -73,8 +74,11 @@ def _row_end(columns: Sequence[Column]) -> int | None:
 
 
 def _bound(logged: LoggedColumn, target: Column) -> LoggedColumn:
+    kind = LOGGED_TYPES.get(logged.type_code)
+    has_digits = kind is not None and kind.with_digits is not None and target.has_unlogged_length
     return replace(
         logged,
+        fsp=(target.fsp or 0) if has_digits else 0,
         name=target.name,
         unsigned=target.unsigned,
         charset=target.charset or (_JSON_TEXT if target.data_type == "json" else BINARY),

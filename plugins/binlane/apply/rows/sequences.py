@@ -8,29 +8,39 @@ on source and target.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from binlane.binlog.rows_payload import events_of, is_table_map, parse_table_map, with_body
 from binlane.binlog.types.literals import identifier
+from binlane.binlog.types.type_codes import ColumnType
 from binlane.binlog.wire import HEADER, EventType
 from binlane.model import Flavor, TableKey
 
 if TYPE_CHECKING:
     from binlane.apply.session.connection import LaneSession
 
-_WIDTHS: Final = (8, 8, 8, 8, 8, 8, 1, 8)
-_FORMATS: Final = ("<q", "<q", "<q", "<q", "<q", "<q", "<B", "<q")
-_MARK: Final = b"\x08" + b"\x08" * 6 + b"\x01\x08"
-"""In the TABLE_MAP of every sequence: eight columns, and their types."""
+_TYPES: Final = {
+    ColumnType.TINY: 1,
+    ColumnType.SHORT: 2,
+    ColumnType.INT24: 3,
+    ColumnType.LONG: 4,
+    ColumnType.LONGLONG: 8,
+}
+"""The bytes of an integer. Since MariaDB 11.5 a sequence's numbers have its type, or that type without a sign."""
+_END: Final = bytes((ColumnType.TINY, ColumnType.LONGLONG))
+_MARKS: Final = {
+    bytes((8, *(6 * (code,)), *_END)): (*(6 * (width,)), _TYPES[ColumnType.TINY], _TYPES[ColumnType.LONGLONG])
+    for code, width in _TYPES.items()
+}
+"""In the TABLE_MAP of every sequence: eight columns, and their types; with the columns' bytes."""
 _POST_HEADER: Final = 8
 _ALL: Final = 0xFF
 
 
 def with_whole_sequences(session: LaneSession, payload: bytes) -> bytes:
     """The payload with whole rows of sequences, whose missing columns are read from the target."""
-    if session.flavor is not Flavor.MARIADB or _MARK not in payload:
+    if session.flavor is not Flavor.MARIADB or _widths(payload) is None:
         return payload
 
     def options(key: TableKey) -> tuple[int, ...] | None:
@@ -49,29 +59,37 @@ def with_whole_rows(payload: bytes, options: Callable[[TableKey], Sequence[int] 
     ``options``: the present row of a sequence on the target, None for a table that is not a sequence.
     """
     events = []
-    sequences: dict[bytes, TableKey] = {}
+    sequences: dict[bytes, tuple[TableKey, Sequence[int]]] = {}
     for event in events_of(payload):
         body = event[HEADER.size :]
-        if is_table_map(event) and _MARK in body:
+        if is_table_map(event) and (widths := _widths(body)) is not None:
             table = parse_table_map(event, Flavor.MARIADB)
-            sequences[body[:6]] = TableKey(table.database, table.table)
+            sequences[body[:6]] = TableKey(table.database, table.table), widths
         elif event[4] == EventType.WRITE_ROWS_V1 and body[:6] in sequences and body[_POST_HEADER + 1] != _ALL:
-            row = options(sequences[body[:6]])
-            body = body if row is None else _whole(body, row)
+            key, widths = sequences[body[:6]]
+            row = options(key)
+            body = body if row is None else _whole(body, row, widths)
         events.append(with_body(event, body))
     return b"".join(events)
 
 
-def _whole(body: bytes, row: Sequence[int]) -> bytes:
+def _widths(data: bytes) -> Sequence[int] | None:
+    """The bytes of the columns of a sequence whose mark the data has; None without a mark."""
+    return next((widths for mark, widths in _MARKS.items() if mark in data), None)
+
+
+def _whole(body: bytes, row: Sequence[int], widths: Sequence[int]) -> bytes:
     """A rows event's body with all columns; missing ones are taken from ``row``."""
     present = body[_POST_HEADER + 1]
-    columns = [number for number in range(len(_WIDTHS)) if present >> number & 1]
+    columns = [number for number in range(len(widths)) if present >> number & 1]
     rows, at = [], _POST_HEADER + 2
     while at < len(body):
-        values = [struct.pack(layout, value) for layout, value in zip(_FORMATS, row, strict=True)]
+        values = [
+            (value % (1 << 8 * width)).to_bytes(width, "little") for value, width in zip(row, widths, strict=True)
+        ]
         at += 1  # no column of a sequence is ever NULL
         for number in columns:
-            values[number] = body[at : at + _WIDTHS[number]]
-            at += _WIDTHS[number]
+            values[number] = body[at : at + widths[number]]
+            at += widths[number]
         rows.append(b"\0" + b"".join(values))
     return body[: _POST_HEADER + 1] + bytes([_ALL]) + b"".join(rows)

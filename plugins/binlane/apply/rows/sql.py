@@ -259,9 +259,10 @@ class SqlRows:
         Raises the driver's errors, ApplyError for a statement that is too long, DriftError if the target changes a
         value.
         """
-        if len(statement.sql) + 1 > self.session.max_allowed_packet:
+        longest = max(map(len, (statement.sql, *statement.first)))
+        if longest + 1 > self.session.max_allowed_packet:
             raise ApplyError(
-                f"{statement.table}: a row needs a statement of {len(statement.sql):,} bytes, the target has "
+                f"{statement.table}: a row needs a statement of {longest:,} bytes, the target has "
                 f"max_allowed_packet = {self.session.max_allowed_packet:,}: raise it"
             )
         if statement.by_default:

@@ -23,6 +23,8 @@ _YEARS: Final = codes_spelled(Spelling.YEAR)
 _BITS: Final = codes_spelled(Spelling.BITS)
 _DOCUMENTS: Final = codes_spelled(Spelling.DOCUMENT)
 _INTEGER_BITS: Final = {code: kind.bits for code, kind in LOGGED_TYPES.items() if kind.bits}
+_REPEATED: Final = 1_000
+"""Longest text of a document that a condition repeats."""
 _ESCAPES: Final = str.maketrans({"'": "''", "\\": "\\\\", "\0": "\\0", "\n": "\\n", "\r": "\\r", "\x1a": "\\Z"})
 _NAMES_BEFORE_MB3: Final[Mapping[str, str]] = {"utf8mb3": "utf8"}
 """MariaDB before 10.6 knows no other name."""
@@ -154,16 +156,26 @@ def other_documents(documents: Iterable[Document]) -> tuple[tuple[str, ...], str
     By the first list the other value is NULL if the column takes it, which keys over many values and CHECKs let pass,
     but for those that ask for a value. By the second it is a document of the same type.
     """
-    tests = {
-        each: f"({each.column} = CAST({each.value} AS JSON) AND CAST(CAST({each.column} AS CHAR) AS BINARY) <> "
-        f"CAST(CAST(CAST({each.value} AS JSON) AS CHAR) AS BINARY))"
-        for each in documents
-    }
+    tests = {each: _equals_another(each) for each in documents}
+    if len(tests) == 1:
+        # a document may be as long as a statement: it stands once
+        [(document, where)] = tests.items()
+        return tuple(f"{document.column} = {other(document)}" for other in (_of_any_type, _of_its_type)), where
     lists = tuple(
         ", ".join(f"{each.column} = IF({test}, {other(each)}, {each.column})" for each, test in tests.items())
         for other in (_of_any_type, _of_its_type)
     )
     return lists, f"({' OR '.join(tests.values())})"
+
+
+def _equals_another(document: Document) -> str:
+    """A condition: the column's document equals the new one, and is not the same."""
+    column, value = document.column, f"CAST({document.value} AS JSON)"
+    is_long = len(value) > _REPEATED
+    new = "binlane_new.binlane_document" if is_long else value
+    texts = (f"CAST(CAST({each} AS CHAR) AS BINARY)" for each in (column, new))
+    test = f"{column} = {new} AND {' <> '.join(texts)}"
+    return f"(SELECT {test} FROM (SELECT {value} AS binlane_document) AS binlane_new)" if is_long else f"({test})"
 
 
 def _of_any_type(document: Document) -> str:
