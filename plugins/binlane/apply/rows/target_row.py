@@ -9,7 +9,7 @@ from binlane.apply.rows.sql import KnownTable
 from binlane.binlog.row_values import Absent, Image
 from binlane.binlog.types.charsets import decode_text
 from binlane.binlog.types.json_binary import JsonDiffs
-from binlane.binlog.types.literals import identifier, spell
+from binlane.binlog.types.literals import identifier, spell, spell_float
 from binlane.binlog.types.sql_types import DisplayForm, sql_type
 from binlane.schema.model import Column as TargetColumn
 from binlane.state.records.conflicts import Values
@@ -67,9 +67,11 @@ def _as_hex(column: TargetColumn) -> str:
 def _from_hex(column: TargetColumn, value: object) -> str | None:
     if value is None:
         return None
-    if sql_type(column.data_type).shown is not DisplayForm.TEXT:
+    shown = sql_type(column.data_type).shown
+    if shown not in (DisplayForm.TEXT, DisplayForm.SINGLE):
         return _cut(f"0x{value}", 2 * _SHOWN + 2)
-    return _cut(bytes.fromhex(str(value)).decode("utf-8", "replace"), _SHOWN)
+    text = bytes.fromhex(str(value)).decode("utf-8", "replace")
+    return spell_float(float(text)) if shown is DisplayForm.SINGLE else _cut(text, _SHOWN)
 
 
 def _cut(text: str, most: int) -> str:

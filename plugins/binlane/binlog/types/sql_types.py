@@ -45,6 +45,8 @@ class DisplayForm(StrEnum):
     """How a value of the target is selected for display, in hexadecimal digits, safe from character set conversion."""
 
     TEXT = "HEX(CONVERT(LEFT({name}, {length}) USING utf8mb4))"
+    SINGLE = "HEX(CONVERT(LEFT({name} * 1e0, {length}) USING utf8mb4))"
+    """A FLOAT, of which the servers' own text has six digits."""
     BYTES = "HEX(LEFT({name}, {length}))"
     WHOLE = "HEX({name})"
     """Types that LEFT() does not accept on every server."""
@@ -149,7 +151,7 @@ SQL_TYPES: Final[Mapping[str, SqlType]] = {
     "int": SqlType(INTEGER),
     "bigint": SqlType(INTEGER),
     "decimal": SqlType(DECIMAL, _decimal, _A.PRECISION),
-    "float": SqlType(FLOAT, arguments=_A.PRECISION),
+    "float": SqlType(FLOAT, arguments=_A.PRECISION, shown=DisplayForm.SINGLE),
     "double": SqlType(FLOAT, arguments=_A.PRECISION),
     "bit": SqlType(NUMBERED, lambda column: f"bit({column.precision})", _A.PRECISION, DisplayForm.WHOLE),
     "year": SqlType(NUMBERED),
