@@ -28,11 +28,13 @@ from binlane.repair.plan import obstacle
 from binlane.schema.model import Schema, Table
 from binlane.state.channels import Channel
 from binlane.state.records.repairs import begin_repair, forget_table, save_repair
-from binlane.verify.rows.column_text import ComparedTable
+from binlane.verify.rows.column_text import ComparedTable, Key
 from binlane.verify.rows.pairing import ONLY_ON_TARGET, Tables
 from binlane.verify.rows.sides import Pair, Side
 
 _SHOWN: Final = 10
+_IN_RANGE: Final = 10_000
+"""Rows of a range that is compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ class Recopier:
         whole = Chunk(replace(found, key=table.source), None, None)
         inserted = insert_rows(reader, session, whole, int(packet), table.target)
         pair = Pair(_side(reader, is_source=True), _side(session, is_source=False))
-        rows, differences = pair.whole(table)
+        rows, differing = compared_rows(pair, table, inserted)
         counted = count_rows(counter, table.source)
         if counted != inserted:
             raise DriftError(
@@ -113,14 +115,35 @@ class Recopier:
                 f"has copied nothing, and {inserted:,} were copied: a limit or a setting of the source's sessions "
                 "hides rows; all tables of this command were rolled back"
             )
-        if differences or rows != inserted:
+        if differing or rows != inserted:
             raise DriftError(
                 f"{table.target}: expected the source's {plural(inserted, 'row')} behind the copy, found "
-                f"{plural(rows, 'row')}, of which {len(differences):,} differ: a trigger or a setting of the "
+                f"{plural(rows, 'row')}, of which {differing:,} differ: a trigger or a setting of the "
                 "target changes the written values; "
                 "all tables of this command were rolled back"
             )
         return RecopyResult(table.target, deleted, inserted)
+
+
+def compared_rows(pair: Pair, table: ComparedTable, inserted: int) -> tuple[int, int]:
+    """The number of the target's rows behind a copy of ``inserted`` rows, and of those that differ.
+
+    Texts of one JSON value differ between the families, so that both servers' rows are read, whatever their hashes:
+    range by range where the table has ranges, and as a whole, in memory, where these do not show all rows alike.
+    """
+    if table.by_value and table.has_ranges:
+        rows, differing = 0, 0
+        after: Key | None = None
+        while True:
+            end = pair.end_of_chunk(table, after, _IN_RANGE)
+            shown, differences = pair.in_range(table, after, end)
+            rows, differing, after = rows + shown, differing + len(differences), end
+            if end is None:
+                break
+        if not differing and rows == inserted:
+            return rows, 0
+    rows, differences = pair.whole(table)
+    return rows, len(differences)
 
 
 def named_tables(names: Sequence[str], tables: Tables) -> tuple[TableKey, ...]:
