@@ -213,7 +213,7 @@ NAMED: Final[list[tuple[str, str | None, str, Kind, str]]] = [
     *((name, None, name, SIGNED, AS_TEXT) for name in ("tinyint", "smallint", "mediumint", "int", "bigint")),
     ("int(10) unsigned zerofill", None, "int", UNSIGNED, AS_TEXT),
     ("decimal(10,2)", None, "decimal(10,2)", decimal("10,2"), AS_TEXT),
-    ("float(7,3)", None, "float", FLOAT, AS_TEXT),
+    ("float(7,3)", None, "float", FLOAT, "HEX(CONVERT(LEFT(`c` * 1e0, 65537) USING utf8mb4))"),
     ("double", None, "double", FLOAT, AS_TEXT),
     ("bit(9)", None, "bit(9)", UNSIGNED, WHOLE),
     ("year(4)", None, "year", UNSIGNED, AS_TEXT),
