@@ -58,6 +58,8 @@ class Tally:
     """Seqnos of statements that could not be parsed and may change the definition of any table."""
     defined_in: set[str] = field(default_factory=set)
     """Databases that the window's DDL names, also in statements without a table, such as DROP DATABASE."""
+    spelled: set[TableKey] = field(default_factory=set)
+    """Tables with capital letters in their names, or their databases', that statements name as they were typed."""
     time_zones: set[str] = field(default_factory=set)
     unsafe: dict[str, int] = field(default_factory=dict)
     """Parts of statements whose result depends on the server, with the first seqno of each."""
@@ -117,6 +119,7 @@ class Tally:
         facts = part.facts
         self._add_length(len(part.sql), seqno)
         self.written |= facts.written
+        self.spelled.update(key for key in facts.tables if str(key) != str(key).lower())
         if facts.created_temporary is not None:
             self.temporary.add(facts.created_temporary)
         if part.session is not None:
@@ -238,6 +241,7 @@ class Tally:
             self.altered.setdefault(key, set()).update(seqnos)
         self.unread |= other.unread
         self.defined_in |= other.defined_in
+        self.spelled |= other.spelled
         self.time_zones |= other.time_zones
         self.loaded |= other.loaded
         self.written |= other.written

@@ -162,6 +162,9 @@ class WindowPlan:
     """Tables whose definition the window's own DDL may change: before it they may be missing or have another one."""
     defined_in: frozenset[str] = frozenset()
     """Databases that the window's DDL names, also in statements without a table, such as DROP DATABASE."""
+    spelled: frozenset[TableKey] = frozenset()
+    """Tables with capital letters in their names, or their databases', that statements name as they were typed, without
+    temporary ones."""
     time_zones: frozenset[str] = frozenset()
     """Named session time zones of statements; the target must know them."""
     carried_in: tuple[PreparedGroup, ...] = ()

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SessionContext
 from binlane.schema.model import TRANSACTIONAL_ENGINES
-from binlane.sql.parse.cursor import called_name
+from binlane.sql.parse.cursor import called_name, is_name, is_symbol
 from binlane.sql.parse.lexer import Token, TokenKind
 
 
@@ -309,3 +309,29 @@ VARIABLES: Final = (
 )
 """In the order of their findings. ``sql_mode``, ``auto_increment_*``, ``timestamp`` and other values that every log has
 are ``apply.session.context``'s alone."""
+
+
+def leaves_timestamps_open(tokens: Sequence[Token]) -> bool:
+    """Whether a CREATE or ALTER TABLE leaves to ``explicit_defaults_for_timestamp`` whether a TIMESTAMP takes NULL, or
+    what its default is: without NULL, and without NOT NULL and a DEFAULT."""
+    words = [token.upper for token in tokens]
+    if words[:1] not in (["CREATE"], ["ALTER"]) or "TABLE" not in words[1:6]:
+        return False
+    return any(
+        word == "TIMESTAMP" and is_name(tokens[at - 1]) and _is_open(tokens[at + 1 :])
+        for at, word in enumerate(words)
+        if at
+    )
+
+
+def _is_open(behind: Sequence[Token]) -> bool:
+    """``behind``: what follows the type of a column."""
+    said, depth = set[str](), 0
+    for token in behind:
+        depth += is_symbol(token, "(") - is_symbol(token, ")")
+        if depth < 0 or (depth == 0 and is_symbol(token, ",")):
+            break
+        if depth == 0:
+            said.add(token.upper)
+    is_told = "NULL" in said and ("NOT" not in said or "DEFAULT" in said)
+    return not is_told and said.isdisjoint({"AS", "GENERATED"})

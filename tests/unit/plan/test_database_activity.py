@@ -39,6 +39,22 @@ def test_activity_is_read_as_it_was_written() -> None:
         WindowActivity.from_json(b"[]", "here")
 
 
+def test_names_with_capital_letters_are_known_as_statements_spell_them() -> None:
+    session, tally = SessionContext(database="crm"), Tally()
+    for sql in ("INSERT INTO Orders SELECT * FROM loads JOIN Old.t USING (id)", "TRUNCATE Kept", "ANALYZE TABLE plain"):
+        facts = analyze(sql, database="crm", flavor=Flavor.MARIADB)
+        tally.add(
+            "crm",
+            0,
+            [StatementPart(sql.encode(), session, facts, Query("crm", sql.encode(), session))],
+            5,
+            Flavor.MARIADB,
+        )
+    both = Tally()
+    both.merge(tally)
+    assert sorted(map(str, both.spelled)) == ["Old.t", "crm.Kept", "crm.Orders"]
+
+
 @pytest.mark.parametrize(
     "sql",
     [

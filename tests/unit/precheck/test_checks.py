@@ -15,7 +15,6 @@ from binlane.binlog.rows_payload import payload_limit
 from binlane.errors import PrecheckError, SourceError
 from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, RowCounts, SessionContext, TableKey
 from binlane.plan.division import Division
-from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.window_plan import TableCounts, WindowPlan
 from binlane.precheck.account.privileges import Grants, parse_grants
 from binlane.precheck.checks import ASKED_AGAIN, CHECKS, TARGET_CHECKS, checks_of, run_checks
@@ -33,7 +32,7 @@ from binlane.sql.requirements import CASCADE_TRIGGERS, COMPUTED_MODE, DEFINER, P
 from binlane.work.logged_statements import LaneStatement
 from tests.unit.binlog.row_events import EVERY_COLUMN, table_map_body
 from tests.unit.plan.logs import settings
-from tests.unit.precheck.situations import PLAN, applying, schema, situation, target_of
+from tests.unit.precheck.situations import PLAN, applying, said, schema, situation, target_of
 
 TESTS: Final = Path(__file__).parents[2]
 KEY: Final = TableKey("shop", "t")
@@ -215,7 +214,7 @@ WINDOWS: Final[Mapping[str, tuple[Situation, str]]] = {
     "statement-engines": (with_unread("WITH x AS (SELECT 1) INSERT INTO t SELECT 1 FROM x", MYISAM), "shop.t: engine"),
     "letter-case": (
         situation(
-            facts(), plan(altered=Alterations({TableKey("Shop", "t"): (5,)})), source=schema(),
+            facts(), plan(spelled=frozenset({TableKey("Shop", "t")})), source=schema(),
             tables=schema(settings={"lower_case_table_names": "1"}),
         ),
         "Shop.t: letters' case",
@@ -570,3 +569,21 @@ def test_a_window_s_statements_fit_the_packet_that_they_were_planned_for(packet:
     check = TARGET_CHECKS["max-allowed-packet"]
     assert list(check(TargetSituation(facts(max_allowed_packet=str(packet)), planned))) == []
     assert list(check(TargetSituation(facts(max_allowed_packet=str(packet // 2)), planned))) != []
+
+
+@pytest.mark.parametrize(
+    ("logged", "column", "theirs", "is_refused"),
+    [
+        (None, "ts TIMESTAMP", "OFF", True),
+        (None, "ts TIMESTAMP", "ON", False),
+        (None, "ts TIMESTAMP NULL", "OFF", False),
+        (False, "ts TIMESTAMP", "OFF", False),
+    ],
+)
+def test_a_timestamp_whose_meaning_no_log_has(logged: bool | None, column: str, theirs: str, is_refused: bool) -> None:
+    """MariaDB 10.4 logs no explicit_defaults_for_timestamp, and newer servers have another default."""
+    made = text(f"CREATE TABLE t ({column})")
+    made = replace(made, context=replace(made.context, explicit_defaults_for_timestamp=logged))
+    of = situation(facts(explicit_defaults_for_timestamp="1"), PLAN, texts=(made,), needs=Needs(ddl=True))
+    found = said(with_source(of, explicit_defaults_for_timestamp=theirs), "session-variables")
+    assert [("explicit_defaults_for_timestamp of the target" in each) for each in found] == [True] * is_refused

@@ -6,7 +6,7 @@ import pytest
 
 from binlane.model import Flavor, SessionContext
 from binlane.sql.parse.lexer import Dialect, Token, lex
-from binlane.sql.session_variables import VARIABLES, Fate, Globals, Variable, is_lax, plain
+from binlane.sql.session_variables import VARIABLES, Fate, Globals, Variable, is_lax, leaves_timestamps_open, plain
 
 
 def variable(name: str, absent: str | None = None) -> Variable:
@@ -129,3 +129,25 @@ def test_what_is_compared_has_a_sight_and_nothing_else() -> None:
     }
     for each in VARIABLES:
         assert (each.sight is not None) is (each.fate in (Fate.COMPARED, Fate.STORAGE)), each.name
+
+
+@pytest.mark.parametrize(
+    ("columns", "is_open"),
+    [
+        ("ts TIMESTAMP", True),
+        ("ts TIMESTAMP(6) NOT NULL", True),
+        ("ts TIMESTAMP DEFAULT CURRENT_TIMESTAMP", True),
+        ("ts TIMESTAMP NOT NULL ON UPDATE CURRENT_TIMESTAMP, n INT NULL DEFAULT 1", True),
+        ("n INT, ts TIMESTAMP NULL", False),
+        ("`ts` timestamp NULL DEFAULT NULL COMMENT 'a, b'", False),
+        ("ts TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6)", False),
+        ("ts TIMESTAMP AS (CAST(a AS DATETIME)) STORED", False),
+        ("timestamp INT, KEY timestamp (timestamp)", False),
+        ("ts DATETIME DEFAULT (TIMESTAMP('2020-01-01'))", False),
+    ],
+)
+def test_a_timestamp_whose_definition_a_variable_completes(columns: str, is_open: bool) -> None:
+    for sql in (f"CREATE TABLE IF NOT EXISTS t ({columns})", f"ALTER TABLE t ADD COLUMN ({columns})"):
+        tokens: list[Token] = []
+        lex(sql, Dialect(Flavor.MARIADB), tokens)
+        assert leaves_timestamps_open(tokens) is is_open

@@ -344,6 +344,7 @@ def make_plan(
             {key: tuple(sorted(seqnos)) for key, seqnos in tally.altered.items()}, tuple(sorted(tally.unread))
         ),
         defined_in=frozenset(tally.defined_in),
+        spelled=frozenset(tally.spelled - only_temporary),
         loaded=frozenset(tally.loaded - only_temporary),
         written=frozenset(tally.written - only_temporary),
         unsafe=dict(sorted({**tally.unsafe, **routing.unseen.unsafe}.items())),

@@ -502,7 +502,7 @@ class Situation(TargetSituation):
         if self.source_tables is None:
             return ()
         plan = self.plan
-        tables = (str(key) for key in (*plan.applied_tables, *plan.altered.tables, *plan.undone_tables))
+        tables = (str(key) for key in (*plan.applied_tables, *plan.spelled, *plan.undone_tables))
         shards = (name for shard in plan.shards for name in shard.split("+") if name not in SPECIAL_SHARDS)
         databases = (name for name in shards if name != EMPTY)
         return letter_case(self.source_tables, self.tables, [*tables, *databases])

@@ -14,7 +14,7 @@ from binlane.precheck.situation.situation import Situation
 from binlane.precheck.statements.sights import Sights, has_rows_with_expressions
 from binlane.schema.compare import Severity
 from binlane.servers.variables import global_variables, version_number
-from binlane.sql.session_variables import VARIABLES, Fate, Globals
+from binlane.sql.session_variables import VARIABLES, Fate, Globals, leaves_timestamps_open
 
 _TODO: Final = (
     "no log holds it, so the target would do something else, as a replica would: SET GLOBAL it on the target (or "
@@ -22,6 +22,8 @@ _TODO: Final = (
     "set allow_unsafe in the channel's file"
 )
 _TODO_STORAGE: Final = "no log holds it: the target makes the table as its own setting says, as a replica would"
+_DEFAULTS: Final = "explicit_defaults_for_timestamp"
+_SWITCH: Final = {"1": "ON", "ON": "ON", "0": "OFF", "OFF": "OFF"}
 
 
 def check_session_variables(situation: Situation) -> Iterator[Finding]:
@@ -34,9 +36,10 @@ def check_session_variables(situation: Situation) -> Iterator[Finding]:
         return
     severity = Severity.INFO if situation.channel.apply.allow_unsafe else Severity.FATAL
     target = Globals(situation.target.variables, situation.target.number)
-    names = {"version", *(each.name for each in VARIABLES if each.sight is not None)}
+    names = {"version", _DEFAULTS, *(each.name for each in VARIABLES if each.sight is not None)}
     values = situation.source.ask(global_variables, names)
     source = Globals(values, version_number(values["version"]))
+    yield from _unlogged_defaults(situation, source, target, severity)
     sights = Sights(situation)
     for variable in VARIABLES:
         if variable.sight is None or (differing := variable.differing(source, target)) is None:
@@ -48,3 +51,16 @@ def check_session_variables(situation: Situation) -> Iterator[Finding]:
             yield Finding(
                 rank, where, f"{differing[0]}, as on the source", differing[1] or "nothing", todo, first.seqno
             )
+
+
+def _unlogged_defaults(situation: Situation, source: Globals, target: Globals, severity: Severity) -> Iterator[Finding]:
+    """``explicit_defaults_for_timestamp``, where a statement that defines a TIMESTAMP has no value of it in the log:
+    MariaDB before 10.5.17, 10.6.9 ... and MySQL before 8.0 do not log it."""
+    values = [_SWITCH.get(each.values.get(_DEFAULTS, "").upper(), "") for each in (source, target)]
+    if values[0] == values[1] or "" in values:
+        return
+    for text in situation.every_text:
+        if text.context.explicit_defaults_for_timestamp is None and leaves_timestamps_open(text.tokens):
+            where = f"{text.where}: {_DEFAULTS} of the target"
+            yield Finding(severity, where, f"{values[0]}, as on the source", values[1], _TODO, text.seqno)
+            return
