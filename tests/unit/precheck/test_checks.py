@@ -527,6 +527,8 @@ def test_a_check_of_windows_that_are_not_begun_does_not_ask_whether_one_is(name:
 def test_a_window_that_is_begun_is_asked_for_what_the_target_is_now_alone(name: str) -> None:
     """What its own statements have done, and what became of the source, stands in no way of its end."""
     of = replace(WINDOWS[name][0], begun=True)
+    # what the case gives beside its fields
+    vars(of).update(vars(WINDOWS[name][0]) | {"begun": True})
     asked = {each: check for each, check in checks_of(of).items() if each not in TARGET_CHECKS}
     found = run_checks(of, {each: check for each, check in asked.items() if each == name})
     assert (found != ()) is (name in ASKED_AGAIN)
