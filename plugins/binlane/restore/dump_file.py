@@ -56,8 +56,8 @@ _PURGED: Final = re.compile(rb"SET @@GLOBAL\.GTID_PURGED=(?:/\*!80000 '\+'\*/ )?
 _SLAVE_POS: Final = re.compile(rb"(?:-- )?SET GLOBAL gtid_slave_pos='([^']*)'")
 QUOTED: Final = rb"(?:`((?:[^`]|``)+)`|(\w+))"
 USE: Final = re.compile(rb"USE\s+" + QUOTED + rb"\s*", re.IGNORECASE)
-_OPENS: Final = re.compile(rb"USE\s|CREATE\s+(?:DATABASE|SCHEMA)\b|/\*!\d+\s+DROP\s+DATABASE\b", re.IGNORECASE)
-_AT_END: Final = re.compile(rb"(?:/\*!\d*\s*)?(?:SET|FLUSH|UNLOCK|COMMIT|CHANGE|START|STOP)\b", re.IGNORECASE)
+_OPENS: Final = re.compile(rb"USE\s|CREATE\s+(?:DATABASE|SCHEMA)\b|/\*M?!\d+\s+DROP\s+DATABASE\b", re.IGNORECASE)
+_AT_END: Final = re.compile(rb"(?:/\*M?!\d*\s*)?(?:SET|FLUSH|UNLOCK|COMMIT|CHANGE|START|STOP)\b", re.IGNORECASE)
 """What a dump program writes behind the last database."""
 _ROWS: Final = re.compile(rb"(?:INSERT|REPLACE)\b", re.IGNORECASE)
 

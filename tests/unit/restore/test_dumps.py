@@ -95,6 +95,12 @@ def test_what_stands_inside_of_a_statement_is_no_place_and_no_database(head: byt
     assert place.doubt == ""
 
 
+def test_the_last_lines_of_a_dump_of_mariadb_11_4_belong_to_no_database(tmp_path: Path) -> None:
+    last = b"-- SET GLOBAL gtid_slave_pos='0-1-5';\n/*M!100616 SET NOTE_VERBOSITY=@OLD_NOTE_VERBOSITY */;\n"
+    place = dump(tmp_path, BODY + last + TAIL).place()
+    assert (place.gtid_set, place.doubt) == ("0-1-5", "")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

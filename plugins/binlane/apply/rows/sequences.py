@@ -27,10 +27,12 @@ _TYPES: Final = {
     ColumnType.LONG: 4,
     ColumnType.LONGLONG: 8,
 }
-"""The bytes of an integer. Since MariaDB 11.5 a sequence's numbers have its type, or that type without a sign."""
-_END: Final = bytes((ColumnType.TINY, ColumnType.LONGLONG))
+"""The bytes of an integer. Since MariaDB 11.5 the first four columns, the numbers, have the sequence's type, or that
+type without a sign (``sequence_structure`` in its ``sql/sql_sequence.cc``)."""
+_END: Final = (ColumnType.LONGLONG, ColumnType.LONGLONG, ColumnType.TINY, ColumnType.LONGLONG)
+"""The increment, the cache's size, whether it cycles, and how often it has."""
 _MARKS: Final = {
-    bytes((8, *(6 * (code,)), *_END)): (*(6 * (width,)), _TYPES[ColumnType.TINY], _TYPES[ColumnType.LONGLONG])
+    bytes((8, *(4 * (code,)), *_END)): (*(4 * (width,)), *(_TYPES[each] for each in _END))
     for code, width in _TYPES.items()
 }
 """In the TABLE_MAP of every sequence: eight columns, and their types; with the columns' bytes."""

@@ -17,7 +17,8 @@ def event(kind: EventType, body: bytes) -> bytes:
 
 
 def payload(code: ColumnType, rows: bytes) -> bytes:
-    types = bytes((8, *(6 * (code,)), ColumnType.TINY, ColumnType.LONGLONG))
+    long = ColumnType.LONGLONG
+    types = bytes((8, *(4 * (code,)), long, long, ColumnType.TINY, long))
     table_map = event(EventType.TABLE_MAP, TABLE_ID + b"\1\0\3app\0\1s\0" + types + b"\0\0")
     return table_map + event(EventType.WRITE_ROWS_V1, TABLE_ID + b"\1\0" + rows)
 
@@ -36,14 +37,14 @@ def payload(code: ColumnType, rows: bytes) -> bytes:
 def test_missing_columns_of_a_sequence_have_its_type(code: ColumnType, width: int, maximum: int) -> None:
     row = (1, -1, maximum, 1, -1, 100, 0, 7)
     partial = bytes([8, 0b1000_0001, 0]) + (5).to_bytes(width, "little") + (8).to_bytes(8, "little")
-    values = (5, *row[1:6])
-    whole = b"".join((value % (1 << 8 * width)).to_bytes(width, "little") for value in values)
-    expected = payload(code, bytes([8, 0xFF, 0]) + whole + b"\0" + (8).to_bytes(8, "little"))
+    numbers = b"".join((value % (1 << 8 * width)).to_bytes(width, "little") for value in (5, *row[1:4]))
+    options = b"".join((value % (1 << 64)).to_bytes(8, "little") for value in row[4:6])
+    expected = payload(code, bytes([8, 0xFF, 0]) + numbers + options + b"\0" + (8).to_bytes(8, "little"))
     keys = []
 
-    def options(key: TableKey) -> tuple[int, ...]:
+    def of_target(key: TableKey) -> tuple[int, ...]:
         keys.append(key)
         return row
 
-    assert with_whole_rows(payload(code, partial), options) == expected
+    assert with_whole_rows(payload(code, partial), of_target) == expected
     assert keys == [TableKey("app", "s")]
