@@ -51,6 +51,11 @@ def test_what_the_source_has_now_counts_unless_it_has_altered_the_database_since
     assert said(LATIN, ["ALTER DATABASE other COLLATE utf8mb4_bin", "ALTER TABLE t ADD d INT"]).startswith(expected)
 
 
+def test_a_table_that_was_converted_behind_the_window_proves_no_default() -> None:
+    found = said(LATIN, ["ALTER TABLE app.t CONVERT TO CHARACTER SET latin1"], made=LATIN)
+    assert found.startswith(f"FATAL: app: default collation: expected {UTF8}, as on the source, found {LATIN}")
+
+
 @pytest.mark.parametrize("alters", [ALTERS, "CREATE OR REPLACE DATABASE app", "DROP SCHEMA app", None])
 def test_a_database_that_the_source_alters_behind_the_window_was_what_its_tables_are(alters: str | None) -> None:
     behind = None if alters is None else [alters]
@@ -66,6 +71,10 @@ UNKNOWN: dict[str, dict[str, Any]] = {
     "gone": {"behind": [ALTERS]},
     "another one": {"behind": [ALTERS], "made": OTHER, "then": ["ALTER TABLE t CHARACTER SET latin2"]},
     "altered behind": {"behind": ["ALTER TABLE app.t CONVERT TO CHARACTER SET latin2", ALTERS], "made": OTHER},
+    "converted to the target's": {
+        "behind": ["ALTER TABLE app.t CONVERT TO CHARACTER SET latin1", ALTERS],
+        "made": LATIN,
+    },
     "not read": {"behind": None},
     "no table": {"behind": [ALTERS], "first": "CREATE PROCEDURE p() SELECT 1"},
 }

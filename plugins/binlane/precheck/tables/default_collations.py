@@ -58,7 +58,7 @@ class _Past:
         """Of a database whose default the statement of ``seqno`` takes."""
         key = self._table_made_at(seqno, default.name)
         made = None if key is None else self._collation(TableKey(default.source, key.table))
-        if default.ours == (default.expected if made is None else made):
+        if default.ours == default.expected and made in (None, default.expected):
             return
         if not self._is_altered_behind(default.source):
             if default.ours != default.expected:
@@ -66,10 +66,12 @@ class _Past:
                 if default.expected != default.theirs:
                     given = f"which [collations] gives for {default.theirs}"
                 yield self._finding(default, seqno, default.expected, given)
-        elif made is not None and key is not None and not self._is_named_behind(TableKey(default.source, key.table)):
+        elif made is None or key is None or self._is_named_behind(TableKey(default.source, key.table)):
+            # a log that is not read tells neither; what both servers have is believed then
+            if made != default.ours or self._behind is not None:
+                yield self._unknown(default, seqno)
+        elif default.ours != made:
             yield self._finding(default, seqno, made, f"as the source has {key}; it has altered the database since")
-        else:
-            yield self._unknown(default, seqno)
 
     def _finding(self, default: DefaultCollation, seqno: int, expected: str, why: str) -> Finding:
         todo = (
