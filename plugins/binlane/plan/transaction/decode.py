@@ -45,7 +45,7 @@ from binlane.plan.transaction.parts import FilteredPart, MapPart, Part, RowsPart
 from binlane.plan.transaction.rename import Unsafe, renamed_parts
 from binlane.safe_text import shown
 from binlane.shards.renaming import Renaming
-from binlane.shards.selection import Selection, Undecided
+from binlane.shards.selection import Extent, Selection, Undecided
 from binlane.sql.charset import decoded, dialect_of, is_read
 from binlane.sql.invoker import as_invoked
 from binlane.sql.logged_kinds import SYSTEM_TABLES, not_logged
@@ -327,6 +327,8 @@ class _Dissection:
             sql = as_invoked(sql, context, query.invoker, self.log.format.flavor, self.log.target)
         sql = as_in_family(sql, context, self.log.format.flavor, self.log.target)
         sql, context = self.log.rules.collations.statement(sql, context, self.log.format.flavor, self.log.target)
+        if any(self.log.selection.database(name)[0] is Extent.SOME for name in facts.databases):
+            sql = error_outcome.in_part_of_database(sql, context, self.log.target)
         sql, context = error_outcome.as_applied(sql, _with_default_collation(context, self.log))
         if facts.rows_follow:
             # without START TRANSACTION it commits implicitly, in front of its rows; exactly once by its GTID

@@ -21,7 +21,7 @@ from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.reducible_tables import TableRule
 from binlane.plan.transaction.channel_rules import ChannelRules
 from binlane.plan.transaction.decode import LogFormat, dissect
-from binlane.plan.transaction.parts import FilteredPart, Part, RowsPart
+from binlane.plan.transaction.parts import FilteredPart, Part, RowsPart, StatementPart
 from binlane.plan.window_plan import RuleCounts
 from binlane.shards.selection import Selection
 from binlane.sql.parse.analyze import analyze
@@ -204,6 +204,33 @@ def parts_of(*done: list[Change], selection: Selection) -> tuple[Part, ...]:
     return dissect(
         next(transactions(reader)), LogFormat(reader.format, "log", 0, Flavor.MARIADB, ChannelRules(selection))
     )
+
+
+@pytest.mark.parametrize(
+    ("rules", "sql", "expected"),
+    [
+        (Selection(exclude_tables=("a.u",)), "DROP TRIGGER r", "DROP TRIGGER IF EXISTS r"),
+        (
+            Selection(exclude_tables=("a.u",)),
+            "SET STATEMENT sql_mode='' FOR DROP TRIGGER a.r",
+            "SET STATEMENT sql_mode='' FOR DROP TRIGGER IF EXISTS a.r",
+        ),
+        (Selection(exclude_tables=("a.u",)), "DROP VIEW w", "DROP VIEW IF EXISTS w"),
+        (Selection(exclude_tables=("a.u",)), "DROP VIEW IF EXISTS w", "DROP VIEW IF EXISTS w"),
+        (Selection(exclude_tables=("a.u",)), "DROP TABLE t", "DROP TABLE t"),
+        (Selection(exclude_tables=("b.u",)), "DROP TRIGGER r", "DROP TRIGGER r"),
+        (Selection(), "DROP VIEW w", "DROP VIEW w"),
+    ],
+)
+def test_what_hangs_on_a_table_that_is_left_out_may_be_missing_when_it_is_dropped(
+    rules: Selection, sql: str, expected: str
+) -> None:
+    data, segment = segment_of([alone(1, sql, "a")])
+    reader = LogReader(data, segment.source_file)
+    form = LogFormat(reader.format, "log", 0, Flavor.MARIADB, ChannelRules(rules))
+    [part] = dissect(next(transactions(reader)), form)
+    assert isinstance(part, StatementPart)
+    assert part.sql.decode() == expected
 
 
 def test_the_last_rows_that_are_left_of_a_statement_end_it() -> None:
