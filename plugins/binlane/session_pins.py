@@ -77,6 +77,8 @@ _NULL: Final = "what NULL is in a TIMESTAMP"
 _AS_SHOWN: Final = "definitions are read as text, and compared"
 _ENDS: Final = "ends the session, or a statement in its middle"
 
+MOST_WARNINGS: Final = 65_535
+"""The largest ``max_error_count``, and the largest number of warnings that an answer tells."""
 WRITE_MODE: Final = "NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES,NO_DIR_IN_CREATE"
 """The source's values are stored unchanged; a value that the target would change causes a warning."""
 READ_MODE: Final = "ALLOW_INVALID_DATES"
@@ -168,8 +170,10 @@ PINS: Final = (
         "max_error_count",
         "1024",
         "warnings say which value the server has changed",
-        accepted=frozenset({"65535"}),
         kinds=_WRITERS,
+        # each row with an ENUM's error value has a warning, and all of a statement are read
+        by_kind={SessionKind.WRITE: str(MOST_WARNINGS)},
+        accepted=frozenset({"1024", str(MOST_WARNINGS)}),
     ),
     Pin("lc_messages", "'en_US'", "errors are recognised by their texts"),
     Pin("lc_time_names", "'en_US'", _AS_ON_SOURCE),

@@ -23,7 +23,7 @@ from binlane.model import Flavor
 from binlane.schema.letter_case import AS_TYPED, LetterCase
 from binlane.servers.engines import keep_alive
 from binlane.servers.variables import version_number, with_number
-from binlane.session_pins import SessionKind
+from binlane.session_pins import MOST_WARNINGS, SessionKind
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 AUTOMATIC: Final = "AUTOMATIC"
 """``gtid_next`` for transactions that the target numbers itself."""
-MOST_WARNINGS: Final = 65_535
-"""The largest ``max_error_count``."""
 _BINLOG_OVERHEAD: Final = len(b"BINLOG ''") + 1
 
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final
 
 import pymysql
 
-from binlane.apply.session.connection import MOST_WARNINGS
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.errors import ApplyError
 from binlane.model import Flavor
 from binlane.plan.transaction.decode import statement_facts
+from binlane.session_pins import MOST_WARNINGS
 from binlane.sql.parse.facts import StatementKind
 
 if TYPE_CHECKING:
