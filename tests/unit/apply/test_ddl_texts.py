@@ -21,11 +21,30 @@ from tests.integration.apply.capture import ddl_item
         "ALTER TABLE `a;b` EXCHANGE /* 1 */ PARTITION p WITH TABLE u",
         "SET STATEMENT lock_wait_timeout=1 FOR ALTER TABLE t EXCHANGE PARTITION p WITH TABLE u",
         "ALTER TABLE `a;b` CHANGE a b INT FIRST, CHANGE b a INT",
+        "ALTER TABLE t DROP COLUMN a, CHANGE b a INT, ADD b INT",
+        "ALTER TABLE t DROP A, RENAME COLUMN IF EXISTS `b` TO a, ADD COLUMN IF NOT EXISTS (c DEC(1, 1), B INT)",
+        "SET STATEMENT lock_wait_timeout=1 FOR ALTER TABLE d.t ADD b INT, DROP COLUMN IF EXISTS a, CHANGE b a INT",
+        "ALTER TABLE t DROP c, CHANGE a b INT, CHANGE b a INT FIRST, ADD c INT",
     ],
 )
 def test_a_statement_that_may_undo_itself_is_recognised(sql: str) -> None:
     assert keeps_definitions(_item(sql))
     assert not keeps_definitions(_item("ALTER TABLE t ADD a INT"))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "ALTER TABLE t DROP COLUMN x, CHANGE b a INT, ADD y INT",
+        "ALTER TABLE t DROP COLUMN a, CHANGE b a INT, ADD y INT",
+        "ALTER TABLE t DROP COLUMN a, CHANGE b b BIGINT, ADD a INT",
+        "ALTER TABLE t DROP KEY a, RENAME COLUMN b TO a, ADD KEY b (a)",
+        "ALTER TABLE t CHANGE a b INT, CHANGE b a INT",
+        "ALTER TABLE t DROP COLUMN a, RENAME KEY b TO a, ADD b INT",
+    ],
+)
+def test_an_alter_table_that_shows_keeps_no_definitions(sql: str) -> None:
+    assert not keeps_definitions(_item(sql))
 
 
 @pytest.mark.parametrize(

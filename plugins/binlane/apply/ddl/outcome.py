@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from binlane.apply.ddl.column_moves import moves_columns
 from binlane.apply.ddl.fingerprint import Fingerprint, why_incomparable
 from binlane.apply.ddl.text import in_parts, repeated
 from binlane.errors import UndecidableError
@@ -55,10 +56,6 @@ _RENAMES_ACCOUNTS: Final = re.compile(rb"RENAME\s+USER\b", re.I | re.S)
 _REVOKES: Final = re.compile(rb"\s*REVOKE\b", re.I)
 _NOT_GRANTED: Final = frozenset({1141, 1147, 1403, 1962})
 """MariaDB's errors for a REVOKE of what is not granted. It has revoked the rest: the same from another account."""
-_MOVES_COLUMNS: Final = re.compile(
-    rb"ALTER\b.*?\bTABLE\b(?=.*\b(?:FIRST|AFTER)\b)(?:.*\b(?:CHANGE|RENAME)\b){2}", re.I | re.S
-)
-"""ALTER TABLE that may give two columns each other's name and place: nothing shows it, not even a table's id."""
 _CREATES_DATABASE: Final = re.compile(rb"\s*CREATE\s+(?:DATABASE|SCHEMA)\s+(?:IF\s+NOT\s+EXISTS\s+)?", re.I)
 
 
@@ -75,8 +72,13 @@ class DdlPlace:
 def keeps_definitions(item: Item) -> bool:
     """Whether the definitions may be the same before and after a statement that does harm if it runs twice."""
     _, statement = in_parts(item)
-    kinds = (_RENAMES_SEVERAL, _EXCHANGES, _MOVES_COLUMNS, _RENAMES_ACCOUNTS)
-    return any(kind.match(statement) is not None for kind in kinds)
+    kinds = (_RENAMES_SEVERAL, _EXCHANGES, _RENAMES_ACCOUNTS)
+    return any(kind.match(statement) is not None for kind in kinds) or _moves_columns(item, statement)
+
+
+def _moves_columns(item: Item, statement: bytes) -> bool:
+    """Whether two columns may have each other's name and place: nothing shows it, not even a table's id."""
+    return moves_columns(statement, item.context or SessionContext())
 
 
 def is_revoked(item: Item, code: int) -> bool:
@@ -118,7 +120,7 @@ def left_to_run(session: LaneSession, item: Item, stored: DdlIntent, now: Finger
     in_part = fills_in_part or _SEVERAL.match(statement) or (divides and _RENAMES_SEVERAL.match(statement))
     if changed and not in_part:
         return item if _is_damaged(statement, stored, now) else None
-    if changed is False and shows_swaps and _VISIBLE.match(statement) and not _MOVES_COLUMNS.match(statement):
+    if changed is False and shows_swaps and _VISIBLE.match(statement) and not _moves_columns(item, statement):
         return item
     if changed is False and _CREATES_TABLE.match(statement):
         return item
