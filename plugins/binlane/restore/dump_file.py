@@ -23,6 +23,7 @@ import zstandard
 from binlane.errors import ConfigError
 from binlane.lazy_dataclass import dataclass
 from binlane.regular_files import open_regular
+from binlane.restore.inexact_columns import InexactTable, inexact_table
 from binlane.source.compressed_pieces import UNPACKED
 
 _PIECE: Final = 1 << 20
@@ -77,6 +78,8 @@ class DumpPlace:
     """``user@host`` of the accounts that it names as definers, also those of other databases."""
     doubt: str = ""
     """Why the place is not known although it is recorded: what was expected, and found."""
+    inexact: tuple[InexactTable, ...] = ()
+    """Tables with values that its text does not preserve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,7 @@ class DumpFile:
         GTIDs at the end, and what stands inside of a statement was written by whoever has made the object. Raises
         ConfigError for a dump that was not written to its end, and for one that names no database."""
         places, databases, definers, size = _Places(str(self.path)), set[str](), set[str](), 0
+        inexact, current = list[InexactTable](), ""
 
         def counted() -> Iterator[bytes]:
             nonlocal size
@@ -121,9 +125,12 @@ class DumpFile:
                 continue
             last = b""
             if (used := USE.fullmatch(text)) is not None:
-                databases.add(decoded((used[1] or used[2]).replace(b"``", b"`"), self.path))
+                current = decoded((used[1] or used[2]).replace(b"``", b"`"), self.path)
+                databases.add(current)
             elif _ROWS.match(text) is None:
                 definers |= definers_in(text)
+                if (table := inexact_table(current, text)) is not None:
+                    inexact.append(table)
         if _COMPLETED not in last[last.rfind(b"\n") + 1 :]:
             raise ConfigError(
                 f"--from {self.path}: expected the last line `-- Dump completed`, found none: the dump was cut, or "
@@ -137,8 +144,9 @@ class DumpFile:
             )
         gtids = places.of(_PURGED) or places.of(_SLAVE_POS)
         return DumpPlace(
-            places.of(_FILE), "".join(gtids.split()), frozenset(databases), size, frozenset(definers), places.doubt
-        )
+            places.of(_FILE), "".join(gtids.split()), frozenset(databases), size, frozenset(definers), places.doubt,
+            tuple(inexact),
+        )  # fmt: skip
 
     @property
     def digest(self) -> str:

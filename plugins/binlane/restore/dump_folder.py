@@ -19,6 +19,7 @@ from binlane.errors import ConfigError
 from binlane.lazy_dataclass import dataclass
 from binlane.regular_files import open_regular
 from binlane.restore.dump_file import DumpFile, DumpPlace, decoded, definers_in, divided
+from binlane.restore.inexact_columns import inexact_table
 
 _METADATA: Final = "metadata"
 _LARGEST_METADATA: Final = 256 << 20
@@ -90,7 +91,14 @@ class DumpFolder:
         definers = set[str]().union(*(definers_in(text) for file in programs for text in self._divided(file)))
         position, gtids = _position(text)
         databases = frozenset(self._databases().values())
-        return DumpPlace(position, "".join(gtids.split()), databases, size, frozenset(definers))
+        tables = (
+            inexact_table(name, text)
+            for each, name in zip(files, wanted.values(), strict=True)
+            for file in each["-schema"]
+            for text in self._divided(file)
+        )
+        inexact = tuple(table for table in tables if table is not None)
+        return DumpPlace(position, "".join(gtids.split()), databases, size, frozenset(definers), inexact=inexact)
 
     @property
     def digest(self) -> str:

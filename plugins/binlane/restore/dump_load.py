@@ -34,6 +34,7 @@ from binlane.plan.transaction.decode import statement_facts
 from binlane.plan.transaction.parts import StatementPart
 from binlane.plan.transaction.rename_statement import Unsafe, renamed_statement
 from binlane.restore.dump_file import DEFINER, MANY, QUOTED, USE, decoded, end_of_string
+from binlane.restore.inexact_columns import InexactTable, inexact_table
 from binlane.restore.local_tables import local_table
 from binlane.safe_text import shown
 from binlane.servers.names import is_named
@@ -140,6 +141,8 @@ class DumpLoad:
     """Reads the columns of tables, without the dump's settings."""
     notes: list[str] = field(default_factory=list)
     """Views that were not made, and why; tables that were made without their folders."""
+    inexact: list[InexactTable] = field(default_factory=list)
+    """Tables with values that the dump's text does not preserve."""
     seen: set[str] = field(default_factory=set)
     """The databases that the dump has."""
     size: int = 0
@@ -380,6 +383,8 @@ class DumpLoad:
             return None
         require_own(text, facts, self.databases, self.name)
         if kind in _ROW_KINDS:
+            if (inexact := inexact_table(self._current or "", text)) is not None:
+                self.inexact.append(inexact)
             text, had_folders = local_table(text, context, flavor, f"--from {self.name}: {_shown(text)}")
             if had_folders:
                 self.notes.append(f"{_shown(text)}: its folders and its tablespace are left to the target")

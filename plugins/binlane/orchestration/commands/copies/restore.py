@@ -61,6 +61,7 @@ from binlane.restore.dump_folder import DumpFolder, dump_of
 from binlane.restore.dump_load import DumpLoad
 from binlane.restore.end import order
 from binlane.restore.final_names import later, move, present_databases, read_final_programs, require_free
+from binlane.restore.inexact_columns import inexact_notice
 from binlane.restore.moved_tables import require_movable
 from binlane.restore.replacement import change_places, have_changed_places, put_back, require_places
 from binlane.safe_text import one_line
@@ -396,7 +397,7 @@ def _load_dump(running: _Running, found: Restore, own: Session, session: Session
     if isinstance(dump, DumpFolder):
         running.notes += dump.beliefs()
         _require_counts(session, dump, names, definition.tables)
-    running.notes += loading.notes
+    running.notes += [*loading.notes, *filter(None, [inexact_notice(loading.inexact)])]
     running.console.line(("✓", "green"), (f" base, {plural(loading.size, 'byte')}", ""))
 
 

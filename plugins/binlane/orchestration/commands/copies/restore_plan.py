@@ -39,6 +39,7 @@ from binlane.restore.dump_file import DumpFile, DumpPlace
 from binlane.restore.dump_folder import DumpFolder, dump_of
 from binlane.restore.end import End, EndGtid, EndPosition, EndStatement, EndTime, LogEnd
 from binlane.restore.final_names import ANOTHER_NAME, present_databases, read_final_programs, require_free
+from binlane.restore.inexact_columns import InexactTable, inexact_notice
 from binlane.restore.log_scan import LogScan, scan
 from binlane.restore.logged_transactions import LoggedTransaction
 from binlane.restore.replacement import kept_name, require_replaceable, stored_foreign_keys
@@ -556,6 +557,8 @@ def plan_view(plan: RestorePlan) -> list[Grid]:
         shown = ", ".join(_definers(plan)[:_DEFINERS])
         more = f" and {len(plan.dump.definers) - _DEFINERS:,} more" if len(plan.dump.definers) > _DEFINERS else ""
         grid.row("definers", f"{shown}{more}: views and programs of the dump run with the privileges of these accounts")
+    if text := inexact_notice(_inexact(plan)):
+        grid.row("not exact", text)
     read = [file for file in scanned.files if file not in scanned.ruled_out]
     files = plural(len(read), "file")
     grid.row("log", f"{definition.log}, {files}, {size_text(scanned.bytes)}; the windows' folder takes as much")
@@ -585,6 +588,13 @@ def plan_view(plan: RestorePlan) -> list[Grid]:
 
 def _definers(plan: RestorePlan) -> list[str]:
     return [] if plan.dump is None else sorted(plan.dump.definers)
+
+
+def _inexact(plan: RestorePlan) -> list[InexactTable]:
+    """The restored tables with values that the dump's text does not preserve."""
+    databases, tables = dict(plan.definition.databases), plan.definition.tables
+    of_dump = () if plan.dump is None else plan.dump.inexact
+    return [each for each in of_dump if each.database in databases and (not tables or each.table in tables)]
 
 
 def _culprit(scanned: LogScan) -> str:
@@ -631,6 +641,7 @@ def plan_object(plan: RestorePlan) -> Mapping[str, Any]:
         "tables": [*definition.tables] or None,
         "base": definition.base or None,
         "definers": _definers(plan),
+        "not_exact": [str(each) for each in _inexact(plan)],
         "log": definition.log,
         "files": scanned.files,
         "ruled_out": scanned.ruled_out,

@@ -1,0 +1,59 @@
+"""Columns of a dump whose values its text does not preserve: what a restore says of them.
+
+Both servers print six digits of a FLOAT, and dump programs write what they print; with decimals of its own (FLOAT(7,3))
+it has them all. A JSON document of MySQL has types that its text does not show: a DECIMAL, a date, bytes. MariaDB's
+JSON is text, and no definition of it has the word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Final
+
+from binlane.lazy_dataclass import dataclass
+from binlane.safe_text import shown
+
+_TABLE: Final = re.compile(rb"CREATE\s+TABLE\s+(?:(?:/\*!\d+\s*)?IF\s+NOT\s+EXISTS\s*(?:\*/)?\s*)?`((?:[^`]|``)+)`")
+_COLUMN: Final = re.compile(rb"^[ \t]*`((?:[^`]|``)+)` (float(?![\w(])|json\b)", re.MULTILINE | re.IGNORECASE)
+"""Dump programs write the servers' own text of a definition, a line for each column."""
+_MOST: Final = 20
+"""Tables that are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class InexactTable:
+    """A table of a dump with such columns."""
+
+    database: str
+    table: str
+    columns: tuple[str, ...]
+    """Each as its name and type."""
+
+    def __str__(self) -> str:
+        return shown(f"{self.database}.{self.table} ({', '.join(self.columns)})")
+
+
+def inexact_table(database: str, statement: bytes) -> InexactTable | None:
+    """Of a dump's statement for that database; None if it defines no such table."""
+    if (made := _TABLE.match(statement)) is None:
+        return None
+    columns = tuple(f"{_name(name)} {kind.decode().upper()}" for name, kind in _COLUMN.findall(statement[made.end() :]))
+    return InexactTable(database, _name(made[1]), columns) if columns else None
+
+
+def inexact_notice(tables: Collection[InexactTable]) -> str:
+    """What people are told of them; empty: nothing."""
+    if not tables:
+        return ""
+    more = f" and {len(tables) - _MOST:,} tables more" if len(tables) > _MOST else ""
+    return (
+        f"{', '.join(map(str, [*tables][:_MOST]))}{more}: the text of a dump has six digits of a FLOAT, and not the "
+        "types inside of a JSON document (a DECIMAL, a date): rows that the log does not write again have what the "
+        "text says, and without a key a change of such a row may not find it (1032); where that matters, begin with a "
+        "physical copy (`binlane init --start`)"
+    )
+
+
+def _name(quoted: bytes) -> str:
+    return quoted.replace(b"``", b"`").decode("utf-8", "replace")
