@@ -44,6 +44,7 @@ _RENAMES_LOCKED: Final = (8, 0, 13)
 """From this version on MySQL renames tables that the session has locked (release notes of 8.0.13)."""
 _WAITS: Final = frozenset({1205, 1213, 1317, 1969, 3024})
 """A wait for a lock that was too long, a deadlock, and statements that were ended, by their time or by somebody."""
+_GIVES_BACK_SECONDS: Final = 3600
 _SHOWN: Final = 10
 """Objects that a refusal names."""
 _DROPPED_FIRST: Final = frozenset({"TRIGGER", "EVENT"})
@@ -174,16 +175,37 @@ def _rename(
             # without it, foreign keys would keep the old name
             session.execute("SET foreign_key_checks = 1")
             session.execute("RENAME TABLE " + ", ".join(moved(each, names[each.database]) for each in tables))
-    except TargetError:
+    except TargetError as exc:
         if session.is_open:
             session.execute("UNLOCK TABLES")
-            for each in live:
-                drop(session, each.schema_object)
-            for each in live:
-                make_again(session, each)
+            give_back(session, live, exc)
         raise
     session.execute("UNLOCK TABLES")
     session.execute("SET foreign_key_checks = 0")
+
+
+def give_back(session: Session, live: Collection[Definition], error: TargetError) -> None:
+    """Make the live databases' triggers and events again, behind the error with which their tables have not changed
+    places. Raises TargetError that names those that are missing."""
+    # what has kept the tables may keep their triggers waiting, too, and they are worth more time than the tables were
+    session.execute(f"SET SESSION lock_wait_timeout = {_GIVES_BACK_SECONDS}")
+    missing = []
+    # an event waits for no table; a table's triggers fire in the order in which they were made
+    for each in sorted(live, key=lambda one: one.kind != "EVENT"):
+        is_there = True
+        try:
+            with target_errors(str(each.schema_object)):
+                drop(session, each.schema_object)
+                is_there = False
+                make_again(session, each)
+        except TargetError:
+            missing += [] if is_there else [str(each.schema_object)]
+    if missing:
+        names = ", ".join(missing[:_SHOWN]) + (f" and {len(missing) - _SHOWN:,} more" if len(missing) > _SHOWN else "")
+        raise TargetError(
+            f"{error}. The live databases lack what was dropped for that: {names}; `binlane restore --continue` or "
+            "`--drop` with the restore's name makes them again"
+        ) from error
 
 
 def _lock(session: Session, tables: Collection[SchemaObject]) -> bool:

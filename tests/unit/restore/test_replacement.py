@@ -1,14 +1,19 @@
-"""Foreign keys of other databases into one that is replaced, also those that the catalogue does not show."""
+"""Foreign keys of other databases into one that is replaced, also those that the catalogue does not show, and the way
+back where tables cannot change places."""
 
 from __future__ import annotations
 
 from typing import Any, cast
 
+import pymysql
 import pytest
 
+from binlane.bootstrap.definition_copy import Definition
 from binlane.bootstrap.sessions import Session
+from binlane.errors import TargetError
 from binlane.model import Flavor
-from binlane.restore.replacement import _foreign_keys
+from binlane.restore import replacement
+from binlane.restore.replacement import _foreign_keys, give_back
 
 STORED = [
     ("shop/child", "shop/parent", "shop/own"),
@@ -44,3 +49,37 @@ def test_a_foreign_key_that_only_innodb_shows_is_one(
     flavor: Flavor, databases: list[str], expected: list[tuple[str, ...]]
 ) -> None:
     assert _foreign_keys(cast(Session, Catalogue(flavor)), databases) == expected
+
+
+class Waiting:
+    """A server on which a report keeps one table."""
+
+    flavor = Flavor.MARIADB
+
+    def __init__(self, kept: str) -> None:
+        self.kept, self.there = kept, list[str]()
+
+    def execute(self, statement: str | bytes) -> int:
+        text = statement.decode() if isinstance(statement, bytes) else statement
+        words = text.split()
+        if words[0] == "CREATE":
+            if self.kept in text:
+                raise pymysql.err.OperationalError(1205, "Lock wait timeout exceeded; try restarting transaction")
+            self.there.append(words[2])
+        return 0
+
+
+def test_what_was_dropped_is_made_again_behind_what_has_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replacement, "make_again", lambda session, each: session.execute(each.statement))
+    live = [
+        Definition("TRIGGER", "app", "first", b"CREATE TRIGGER first ON busy"),
+        Definition("TRIGGER", "app", "second", b"CREATE TRIGGER second ON idle"),
+        Definition("EVENT", "app", "nightly", b"CREATE EVENT nightly"),
+    ]
+    server = Waiting("busy")
+    with pytest.raises(TargetError, match=r"^no RENAME\. The live databases lack .*: trigger app\.first; `binlane res"):
+        give_back(cast(Session, server), live, TargetError("no RENAME"))
+    assert server.there == ["nightly", "second"]
+    server = Waiting("nothing")
+    give_back(cast(Session, server), live, TargetError("no RENAME"))
+    assert server.there == ["nightly", "first", "second"]
