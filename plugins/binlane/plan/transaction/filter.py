@@ -18,6 +18,7 @@ from binlane.plan.transaction.own_state import own_schema, qualifiers, replica_s
 from binlane.plan.transaction.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
 from binlane.shards.selection import Extent, Selection, Undecided
 from binlane.sql.charset import decoded, dialect_of
+from binlane.sql.grant_scope import GrantScope, scope_of_statement
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.parse.lexer import Dialect, Token, Unreadable, lex
 from binlane.sql.statement_kinds import kinds_of
@@ -37,10 +38,33 @@ def decide(
     if not selection.looks_at_statements:
         return None
     text, dialect = decoded(query.sql, context), dialect_of(context, flavor)
+    if (
+        facts.kind is StatementKind.GLOBAL
+        and (rule := _of_scope(selection, text, context.database, dialect)) is not None
+    ):
+        return rule
     rule = selection.statement(facts, listed, kinds_of(text, facts, dialect))
     if rule is None and facts.kind is StatementKind.UNKNOWN and selection.selects:
         _check_names(selection, text, facts, context.database or "", dialect)
     return rule
+
+
+def _of_scope(selection: Selection, text: str, database: str | None, dialect: Dialect) -> str | None:
+    """The rule that leaves out a GRANT or REVOKE on a table, its columns or a routine: the target need not have the
+    object, and refuses to grant on what it lacks. None for any other statement, and for privileges on a database, which
+    need not be there."""
+    tokens: list[Token] = []
+    try:
+        lex(text, dialect, tokens)
+    except Unreadable:
+        return None
+    scope, is_routine = scope_of_statement(tokens, database) or (GrantScope(), False)
+    if not scope.table:
+        return None
+    if is_routine:
+        extent, rule = selection.database(scope.database)
+        return rule if extent is Extent.NONE else None
+    return selection.table(TableKey(scope.database, scope.table))
 
 
 def _check_names(selection: Selection, text: str, facts: StatementFacts, database: str, dialect: Dialect) -> None:

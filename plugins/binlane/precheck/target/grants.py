@@ -13,7 +13,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from binlane.binlog.types.literals import identifier, quoted
+from binlane.binlog.types.literals import quoted
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 from binlane.precheck.account.privileges import (
@@ -32,12 +32,12 @@ from binlane.precheck.situation.situation import Situation
 from binlane.precheck.target.definers import setters
 from binlane.schema.compare import Severity
 from binlane.servers.variables import global_variables
+from binlane.sql.grant_scope import ROUTINES, GrantScope, scope_of_name
 from binlane.sql.logged_statement import LoggedText, index_of, split
-from binlane.sql.parse.lexer import Token, TokenKind
+from binlane.sql.parse.lexer import Token
 
 _Version = tuple[int, int, int]
 _DYNAMIC: Final = re.compile(r"[A-Z]+(?:_[A-Z]+)+")
-_ROUTINES: Final = frozenset({"FUNCTION", "PROCEDURE", "PACKAGE", "LIBRARY"})
 
 
 _TODO_UNKNOWN: Final = (
@@ -82,17 +82,6 @@ class _Account:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _Scope:
-    """What a GRANT is about; "" is everything."""
-
-    database: str = ""
-    table: str = ""
-
-    def __str__(self) -> str:
-        return ".".join(identifier(name) if name else "*" for name in (self.database, self.table))
-
-
 def check_grants(situation: Situation) -> Iterator[Finding]:
     """Account and server-wide statements that the target's account may not run, or that mean something else there."""
     yield from lacking_for_grants(situation.target, situation.asked.texts)
@@ -125,13 +114,13 @@ def partial_revokes(
             return
 
 
-def _of_databases(statements: Iterable[LoggedText]) -> Iterator[tuple[LoggedText, _Scope]]:
+def _of_databases(statements: Iterable[LoggedText]) -> Iterator[tuple[LoggedText, GrantScope]]:
     """The statements that give or take privileges on a whole database."""
     for statement in statements:
         words = statement.words
         if not words or words[0] not in ("GRANT", "REVOKE") or (on := index_of(words, "ON")) is None:
             continue
-        scope = _scope(statement.tokens[on + 1 : index_of(words, "TO", "FROM")], statement.context.database)
+        scope = scope_of_name(statement.tokens[on + 1 : index_of(words, "TO", "FROM")], statement.context.database)
         if scope is not None and scope.database and not scope.table:
             yield statement, scope
 
@@ -167,8 +156,8 @@ def _passed_on(statement: LoggedText, account: _Account) -> Iterator[Finding]:
             _TODO_UNKNOWN,
         )  # fmt: skip
         names = [name for name in names if name not in unknown]
-    if words[on + 1] in _ROUTINES:
-        scope = _scope(tokens[on + 3 if words[on + 2] == "BODY" else on + 2 : end], statement.context.database)
+    if words[on + 1] in ROUTINES:
+        scope = scope_of_name(tokens[on + 3 if words[on + 2] == "BODY" else on + 2 : end], statement.context.database)
         lacking = [] if scope is None else [name for name in names if not _may_pass_on_routine(name, scope, account)]
         if scope is not None and lacking:
             whole = scope_of(scope.database, has_wildcards=account.grants.has_wildcards)
@@ -178,7 +167,7 @@ def _passed_on(statement: LoggedText, account: _Account) -> Iterator[Finding]:
             )
             yield _not_passed_on(statement, account, lacking, f"{words[on + 1]} {scope}", todo, whole)
         return
-    scope = _scope(tokens[on + 2 if words[on + 1] == "TABLE" else on + 1 : end], statement.context.database)
+    scope = scope_of_name(tokens[on + 2 if words[on + 1] == "TABLE" else on + 1 : end], statement.context.database)
     if scope is None:
         return
     lacking = [name for name in dict.fromkeys(names) if not _may_pass_on(name, scope, account)]
@@ -211,21 +200,7 @@ def _names(tokens: Sequence[Token], account: _Account) -> list[str]:
     return [on_column(name, token.text) for token in tokens[columns + 1 :] if token.text not in (",", ")")]
 
 
-def _scope(tokens: Sequence[Token], database: str | None) -> _Scope | None:
-    """None if it cannot be told."""
-    names = [token.text for token in tokens if token.text != "."]
-    if names == ["*", "*"]:
-        return _Scope()
-    if any(token.kind not in (TokenKind.WORD, TokenKind.NAME, TokenKind.SYMBOL) for token in tokens):
-        return None
-    if len(names) == 1:
-        names = [database or "", *names]
-    if len(names) != 2 or not names[0]:
-        return None
-    return _Scope(names[0], "" if names[1] == "*" else names[1])
-
-
-def _may_pass_on(name: str, scope: _Scope, account: _Account) -> bool:
+def _may_pass_on(name: str, scope: GrantScope, account: _Account) -> bool:
     grants, everywhere = account.grants, [grant for grant in account.grants.granted if grant.database is None]
     if account.flavor is Flavor.MYSQL and _DYNAMIC.fullmatch(name):
         return any({name, GRANT_OPTION} <= grant.privileges for grant in everywhere)
@@ -241,7 +216,7 @@ def _may_pass_on(name: str, scope: _Scope, account: _Account) -> bool:
     return held_on(grants, GRANT_OPTION, scope.database, scope.table)
 
 
-def _may_pass_on_routine(name: str, scope: _Scope, account: _Account) -> bool:
+def _may_pass_on_routine(name: str, scope: GrantScope, account: _Account) -> bool:
     key = scope.database.lower(), scope.table.lower()
     own = account.routines.get(key, frozenset())
 
@@ -252,7 +227,7 @@ def _may_pass_on_routine(name: str, scope: _Scope, account: _Account) -> bool:
     return is_held(GRANT_OPTION) and (key in account.made or name == GRANT_OPTION or all(map(is_held, wanted)))
 
 
-def _of_all(scope: _Scope, flavor: Flavor) -> Collection[str]:
+def _of_all(scope: GrantScope, flavor: Flavor) -> Collection[str]:
     if scope.table:
         return _OF_TABLES
     return _OF_DATABASES if scope.database else _OF_SERVERS[flavor]
@@ -354,11 +329,11 @@ def _set(statement: LoggedText, account: _Account) -> Iterator[Finding]:
 
 def _made_routine(statement: LoggedText) -> Iterator[tuple[str, str]]:
     words = statement.words[:12]
-    at = index_of(words, *_ROUTINES, "TABLE", "VIEW", "TRIGGER", "EVENT", "DATABASE", "USER", "ROLE", "SERVER")
-    if words[0] != "CREATE" or at is None or words[at] not in _ROUTINES or "SONAME" in statement.words:
+    at = index_of(words, *ROUTINES, "TABLE", "VIEW", "TRIGGER", "EVENT", "DATABASE", "USER", "ROLE", "SERVER")
+    if words[0] != "CREATE" or at is None or words[at] not in ROUTINES or "SONAME" in statement.words:
         return
     rest = [token for token in statement.tokens[at + 1 : at + 8] if token.upper not in ("IF", "NOT", "EXISTS", "BODY")]
-    scope = _scope(rest[: 3 if len(rest) > 2 and rest[1].text == "." else 1], statement.context.database)
+    scope = scope_of_name(rest[: 3 if len(rest) > 2 and rest[1].text == "." else 1], statement.context.database)
     if scope is not None:
         yield scope.database.lower(), scope.table.lower()
 
