@@ -77,6 +77,11 @@ UNKNOWN: dict[str, dict[str, Any]] = {
     },
     "not read": {"behind": None},
     "no table": {"behind": [ALTERS], "first": "CREATE PROCEDURE p() SELECT 1"},
+    "a trigger": {
+        "behind": [ALTERS],
+        "made": LATIN,
+        "first": "CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW SET NEW.c = 1",
+    },
 }
 
 

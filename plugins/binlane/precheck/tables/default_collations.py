@@ -94,7 +94,12 @@ class _Past:
     def _table_made_at(self, seqno: int, database: str) -> TableKey | None:
         """The table that a statement makes in the database, if no later one of the window may alter it."""
         texts = self.situation.every_text
-        made = (each.facts.first for each in texts if each.seqno == seqno)
+        # a trigger takes the default, too, and may stand on a table of any age
+        made = (
+            each.facts.first
+            for each in texts
+            if each.seqno == seqno and each.facts.first in each.facts.defines and not each.facts.triggered
+        )
         key = next((key for key in made if key is not None and key.database == database), None)
         return None if key is None or _is_named([each for each in texts if each.seqno > seqno], key) else key
 

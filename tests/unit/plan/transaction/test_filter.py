@@ -217,6 +217,8 @@ def parts_of(*done: list[Change], selection: Selection) -> tuple[Part, ...]:
         ),
         (Selection(exclude_tables=("a.u",)), "DROP VIEW w", "DROP VIEW IF EXISTS w"),
         (Selection(exclude_tables=("a.u",)), "DROP VIEW IF EXISTS w", "DROP VIEW IF EXISTS w"),
+        (Selection(exclude_tables=("a.u",)), "DROP VIEW  IF EXISTS w", "DROP VIEW  IF EXISTS w"),
+        (Selection(exclude_tables=("a.u",)), "DROP TRIGGER\n IF EXISTS r", "DROP TRIGGER\n IF EXISTS r"),
         (Selection(exclude_tables=("a.u",)), "DROP TABLE t", "DROP TABLE t"),
         (Selection(exclude_tables=("b.u",)), "DROP TRIGGER r", "DROP TRIGGER r"),
         (Selection(), "DROP VIEW w", "DROP VIEW w"),
