@@ -19,11 +19,11 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.schema.model import Column
 from binlane.verify.rows.column_text import Key
-from binlane.verify.rows.row_states import Cells, FirstStates, ImageTexts, Unknown
+from binlane.verify.rows.row_states import Cells, FirstStates, ImageTexts, Unknown, double_of
 from binlane.verify.rows.sides import Difference
 
-_Counted = tuple[str | float | None, ...]
-"""A row's texts; floating numbers by value, which a log and a server spell differently."""
+_Counted = tuple[str | None, ...]
+"""A row's texts; floating numbers as ``double_of`` spells them."""
 
 
 @dataclass(slots=True)
@@ -90,6 +90,6 @@ class LaterRows:
 
 def _counted(columns: Sequence[Column], row: Sequence[str | None]) -> _Counted:
     return tuple(
-        float(text) if text is not None and sql_type(column.data_type).values is FLOAT else text
+        double_of(text) if text is not None and sql_type(column.data_type).values is FLOAT else text
         for column, text in zip(columns, row, strict=True)
     )

@@ -21,7 +21,7 @@ from binlane.binlog.types.readers import Value
 from binlane.binlog.types.sql_types import sql_type
 from binlane.binlog.types.sql_values import FLOAT, JSON, LARGE, NOT_COPIED, OPAQUE, ValueKind
 from binlane.lazy_dataclass import dataclass
-from binlane.model import TableKey
+from binlane.model import Flavor, TableKey
 from binlane.schema.binding import BoundTable
 from binlane.schema.model import Column
 from binlane.verify.rows.column_text import ComparedTable, Key, key_text
@@ -174,7 +174,13 @@ def same_cell(column: Column, logged: Cell, text: str | None) -> bool:
         return True
     if not isinstance(logged, str) or text is None:
         return False
-    return sql_type(column.data_type).values is FLOAT and float(logged) == float(text)
+    return sql_type(column.data_type).values is FLOAT and double_of(logged) == double_of(text)
+
+
+def double_of(text: str) -> str:
+    """One spelling of a floating number, which a log and a server spell differently. Zero keeps its sign: where a
+    server does not show it, ``ImageTexts`` has none."""
+    return float(text).hex()
 
 
 def _cell(column: Column, value: Value, compared: ComparedTable) -> Cell:
@@ -211,8 +217,10 @@ def _opaque(_column: Column, value: Value, _compared: ComparedTable) -> str:
     return _hashed(_bytes(value).hex().upper().encode())
 
 
-def _float(_column: Column, value: Value, _compared: ComparedTable) -> str:
-    return repr(value)
+def _float(_column: Column, value: Value, compared: ComparedTable) -> str:
+    assert isinstance(value, float)
+    # MariaDB shows -0 as 0, and between the families MySQL is asked for that, too
+    return repr(value if set(compared.flavors) == {Flavor.MYSQL} else value + 0.0)
 
 
 def _bytes(value: Value) -> bytes:

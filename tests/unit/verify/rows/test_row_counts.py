@@ -11,19 +11,20 @@ from binlane.model import Flavor, TableKey
 from binlane.schema.model import Column
 from binlane.verify.rows.column_text import ComparedTable, Row
 from binlane.verify.rows.row_counts import RowCounts
-from binlane.verify.rows.row_states import ImageTexts
+from binlane.verify.rows.row_states import ImageTexts, same_cell
 from binlane.verify.rows.sides import Difference
 
 NAME = TableKey("d", "t")
 COLUMNS = (Column("a", 1, "int"), Column("b", 2, "double"))
-TEXTS = ImageTexts(ComparedTable(NAME, NAME, COLUMNS, (), (Flavor.MYSQL, Flavor.MYSQL)), (0, 1), ())
+MYSQL = Flavor.MYSQL, Flavor.MYSQL
 
 
-def counts(*changes: tuple[Image | None, Image | None]) -> RowCounts:
+def counts(*changes: tuple[Image | None, Image | None], flavors: tuple[Flavor, Flavor] = MYSQL) -> RowCounts:
+    texts = ImageTexts(ComparedTable(NAME, NAME, COLUMNS, (), flavors), (0, 1), ())
     found = RowCounts()
     for before, after in changes:
         kind = RowsKind.INSERT if before is None else RowsKind.DELETE if after is None else RowsKind.UPDATE
-        found.take(TEXTS, Change(kind, before, after))
+        found.take(texts, Change(kind, before, after))
     return found
 
 
@@ -33,6 +34,9 @@ def missing(*row: str | None) -> Difference:
 
 def extra(*row: str | None) -> Difference:
     return Difference(NAME, (), None, row)
+
+
+ZERO, NEGATIVE = missing("1", "0"), missing("1", "-0")
 
 
 @pytest.mark.parametrize(
@@ -54,6 +58,21 @@ def test_what_the_log_explains(
     assert not found.take_back(COLUMNS, drift)
     assert found.take_back(COLUMNS, explained)
     assert not found.take_back(COLUMNS, explained), "one change explains one row"
+
+
+@pytest.mark.parametrize("value", [0.0, -0.0])
+def test_zeros_of_both_signs_are_two_values_of_mysql_alone(value: float) -> None:
+    ours, other = (ZERO, NEGATIVE) if str(value) == "0.0" else (NEGATIVE, ZERO)
+    assert [counts((None, (1, value))).take_back(COLUMNS, one) for one in (ours, other)] == [True, False]
+    # MariaDB, and MySQL beside it, show -0 as 0
+    for flavors in ((Flavor.MARIADB, Flavor.MARIADB), (Flavor.MYSQL, Flavor.MARIADB)):
+        assert counts((None, (1, value)), flavors=flavors).take_back(COLUMNS, ZERO)
+
+
+def test_a_zero_of_the_other_sign_is_another_cell() -> None:
+    assert same_cell(COLUMNS[1], "-0.0", "-0")
+    assert same_cell(COLUMNS[1], "1e+22", "1e22")
+    assert not same_cell(COLUMNS[1], "0.0", "-0")
 
 
 def test_equal_rows_are_explained_as_often_as_the_log_adds_them() -> None:
