@@ -410,7 +410,8 @@ class Connection(Driver):
                 self._force_close()  # type: ignore[attr-defined]
             else:
                 self._reset()
-            raise trigger_of(str(table), str(name))
+            # a raw session has bytes
+            raise trigger_of(_text(table), _text(name))
 
     @property
     def _is_in_transaction(self) -> bool:

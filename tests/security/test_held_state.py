@@ -19,9 +19,11 @@ from sqlalchemy.dialects import mysql
 from binlane import driver
 from binlane.apply import target_state
 from binlane.apply.session.connection import LaneSession
+from binlane.bootstrap.sessions import write_session
 from binlane.errors import StateSchemaError
-from binlane.model import Flavor
+from binlane.model import Flavor, SchemaObject
 from binlane.state.consistent_view import CONSISTENT_VIEW
+from binlane.state.records.bootstraps import count_rows
 from binlane.state.tables import metadata
 from binlane.state_guard import TABLES, Touched, hinted, hold
 from lab.servers import PrivateServer
@@ -175,6 +177,15 @@ def test_no_transaction_commits_behind_a_trigger_of_what_it_has_written(family: 
         # no session is used again that a trigger has changed
         assert connection.execute(text("SELECT @@time_zone, @binlane_1")).one() == ("+00:00", None)
     run_on(channel.target, "DROP TABLE binlane.copies_1_2", log=False)
+    with contextlib.closing(write_session(channel.endpoints.target)) as writer:
+        for key in (None, ("5",)):
+            writer.execute("BEGIN")
+            run_on(channel.target, with_trigger("bootstrap_objects"), log=False)
+            reached = None if key is None else (key, 1)
+            count_rows(writer.execute, "x", SchemaObject("table", "app", "t"), 1, reached=reached)
+            with pytest.raises(StateSchemaError, match=r"binlane\.bootstrap_objects: .* of the name 'later'"):
+                writer.execute("COMMIT")
+            run_on(channel.target, "DROP TRIGGER binlane.later", log=False)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

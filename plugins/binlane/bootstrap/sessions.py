@@ -31,9 +31,14 @@ class Session:
     """The source's name, for its errors (SourceError and subclasses); None: the target, whose driver errors stay."""
 
     def execute(self, statement: str | bytes | memoryview) -> int:
-        """Run one statement; returns the number of rows that it changed."""
+        """Run one statement; returns the number of rows that it changed. Raises StateSchemaError as
+        ``driver.SessionCursor``."""
         with self._named():
-            return int(self.connection.query(statement))
+            if not isinstance(statement, str):
+                return int(self.connection.query(statement))
+            # a cursor holds a table of the state, and notes that it is written
+            with contextlib.closing(self.connection.cursor()) as cursor:
+                return int(cursor.execute(statement))
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         """All rows of a query, with values as bytes."""
