@@ -66,7 +66,13 @@ def is_settled(part: OrderedPart, table_of: Callable[[TableKey], Table | None]) 
         return True
     given = given_by(block, tables, part.columns, part.rows_of)
     if part.needed is not None:
-        return all(_is_given(column, tables, given) for column in part.needed if is_column(column, tables))
+        # which of its equal values a column of GROUP BY shows is a part of its own
+        grouped = {place for column in part.columns if (place := place_of(column, tables)) is not None}
+        return all(
+            place_of(column, tables) in grouped or _is_given(column, tables, given)
+            for column in part.needed
+            if is_column(column, tables)
+        )
     return given.rows >= {source.alias for source, _ in tables} or _has_all_values(part, tables, given)
 
 

@@ -60,7 +60,7 @@ class OrderedPart:
     rows_of: tuple[Column, ...] = ()
     """All columns of these columns' tables are given, too."""
     needed: tuple[Column, ...] | None = None
-    """The columns that must be given; None: all of every table."""
+    """The columns that must be given, or be among those that group the rows; None: all of every table."""
     by_items: bool = False
     """It takes of the rows what the select list has, in the order of the block."""
     only_of_types: frozenset[str] = field(default_factory=frozenset)
@@ -294,7 +294,7 @@ def _equal_values(block: Block) -> Iterator[OrderedPart]:
         yield _one_of_equal(f"{name}()", block, grouped(block), tuple(columns_in(inner)), inner)
     if "GROUP" in block.clauses:
         given, outside = set(grouped(block)), tuple(_outside_aggregates(chosen))
-        used = tuple(column for column in outside if column in given)
+        used = tuple(column for column in outside if any(_may_be_one(column, each) for each in given))
         yield _one_of_equal("GROUP BY", block, (), (*used, *_grouped_items(block, chosen)))
         computed = [each for each in items(chosen) if any(True for _ in _outside_aggregates(each)) and len(each) > 1]
         for item in computed:
