@@ -166,6 +166,7 @@ OPEN = [
     ("INSERT INTO t SELECT d, COUNT(*) FROM k GROUP BY d", "GROUP BY of equal values that may differ"),
     ("INSERT INTO t SELECT k.c, COUNT(*) FROM k GROUP BY c", "GROUP BY of equal values that may differ"),
     ("INSERT INTO t SELECT c, COUNT(*) FROM k GROUP BY k.c", "GROUP BY of equal values that may differ"),
+    ("INSERT INTO t SELECT w + v, COUNT(*) FROM p GROUP BY v", "a column beside GROUP BY"),
     ("INSERT INTO t SELECT c, w FROM p GROUP BY c", "a column beside GROUP BY"),
     ("INSERT INTO t SELECT CONCAT(c, w), COUNT(*) FROM p GROUP BY c", "a column beside GROUP BY"),
     ("INSERT INTO t SELECT q.c, COUNT(*) FROM p JOIN q ON q.v = p.v GROUP BY p.c", "a column beside GROUP BY"),

@@ -31,6 +31,7 @@ from binlane.sql.parse.query_blocks import (
     order_columns,
     own_tokens,
     plain_column,
+    without_alias,
 )
 from binlane.sql.parse.view_columns import has_other_names
 
@@ -535,7 +536,7 @@ def _beside_group(block: Block) -> Iterator[OrderedPart]:
     named = {each.text.lower() for item in expressions for each in item if len(item) == 1}
     outside = list[Column]()
     for item in items(chosen):
-        is_named = len(item) > 1 and item[-1].text.lower() in named and item[-1].kind is not TokenKind.SYMBOL
+        is_named = len(without_alias(item)) < len(item) and item[-1].text.lower() in named
         if not is_named:
             outside += _outside_aggregates(_without(item, expressions))
     if outside:
