@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
+from unittest.mock import Mock
 
 import pytest
 
@@ -22,6 +23,7 @@ from binlane.precheck.situation.facts import Accounts
 from binlane.precheck.situation.finding import Finding, raise_if_fatal
 from binlane.precheck.situation.parser import ParserAnswers, Verdict
 from binlane.precheck.situation.situation import Needs, Situation, TargetSituation
+from binlane.precheck.target import open_transactions
 from binlane.schema.compare import Severity
 from binlane.schema.model import Column, ForeignKey, Generated, Key, KeyColumn, Schema, Table, Trigger
 from binlane.schema.programs import Program
@@ -589,3 +591,15 @@ def test_a_timestamp_whose_meaning_no_log_has(logged: bool | None, column: str, 
     of = situation(facts(explicit_defaults_for_timestamp="1"), PLAN, texts=(made,), needs=Needs(ddl=True))
     found = said(with_source(of, explicit_defaults_for_timestamp=theirs), "session-variables")
     assert [("explicit_defaults_for_timestamp of the target" in each) for each in found] == [True] * is_refused
+
+
+def test_a_table_without_transactions_is_known_by_the_name_that_a_statement_spells(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    typed = frozenset({TableKey("Shop", "T")})
+    source = schema(Table(TableKey("shop", "t"), "MyISAM", ()), settings={"lower_case_table_names": "1"})
+    look = Mock(return_value=[])
+    monkeypatch.setattr(open_transactions, "_findings", look)
+    of = situation(plan=replace(PLAN, written=typed), source=source, needs=Needs(statements=True), older_sessions=1)
+    assert list(open_transactions.check_open_transactions(of)) == []
+    look.assert_called_once_with(of, typed)

@@ -14,14 +14,18 @@ from binlane.binlog.rows import RowsEvent
 from binlane.binlog.rows_payload import PACKET_SHARE
 from binlane.binlog.table_map import TableMap, columns_of
 from binlane.binlog.wire import EventType
-from binlane.model import Flavor, TableKey
+from binlane.model import Flavor, LogPosition, TableKey
 from binlane.plan.block.row_size import RowMeter, Widest
 from binlane.plan.settings import PlanSettings
+from binlane.precheck.situation.parser import ParserAnswers
+from binlane.precheck.situation.situation import Situation
 from binlane.schema.binding import BoundTable
 from binlane.schema.model import Column, Key, KeyColumn, Schema, Table
+from binlane.sql.logged_statement import LoggedText
+from tests.integration.apply.capture import ddl_item
 from tests.unit.binlog.row_events import EVERY_COLUMN, image, rows_body, table_map_body
 from tests.unit.plan.logs import settings
-from tests.unit.precheck.situations import PLAN, findings, said, situation
+from tests.unit.precheck.situations import PLAN, findings, said, schema, situation
 
 KEY: Final = TableKey("db", "t")
 PACKET: Final = 1 << 20
@@ -148,3 +152,35 @@ def test_rows_that_are_not_measured_need_less_than_three_quarters_of_the_packet(
 def test_the_wider_of_two_is_kept_with_its_first_seqno() -> None:
     assert Widest(5, 3, 9, 3) | Widest(7, 4, 9, 2) == Widest(7, 4, 9, 2)
     assert Widest(7, 4, 9, 2) | Widest(5, 3, 9, 3) == Widest(7, 4, 9, 2)
+
+
+TRIGGER: Final = "CREATE TRIGGER {} BEFORE INSERT ON {} FOR EACH ROW SET @a = 1"
+
+
+@pytest.mark.parametrize(
+    ("folds", "statements", "is_named"),
+    [
+        (False, [TRIGGER.format("db.g", "db.t")], True),
+        (False, [TRIGGER.format("g", "t"), "DROP TRIGGER IF EXISTS db.G"], False),
+        (False, [TRIGGER.format("db.g", "db.t"), "DROP TRIGGER g"], False),
+        (False, [TRIGGER.format("db.g", "db.t"), "DROP TRIGGER crm.g"], True),
+        (False, [TRIGGER.format("g", "db.t"), "DROP TRIGGER g", TRIGGER.format("g", "db.t")], True),
+        (False, [TRIGGER.format("DB.g", "DB.T")], False),
+        (True, [TRIGGER.format("DB.g", "DB.T")], True),
+        (True, [TRIGGER.format("DB.g", "DB.T"), "DROP TRIGGER g"], False),
+    ],
+)
+def test_a_trigger_ends_by_its_database_and_is_found_by_its_table_s_name(
+    monkeypatch: pytest.MonkeyPatch, folds: bool, statements: list[str], is_named: bool
+) -> None:
+    """Rows at seqno 8, behind all statements."""
+    texts = [
+        LoggedText.of(seqno, LogPosition("b", seqno), ddl_item(sql, "db"), Flavor.MARIADB)
+        for seqno, sql in enumerate(statements, 1)
+    ]
+    monkeypatch.setattr(Situation, "first_rows", lambda _, key, after: 8 if key == KEY else None)
+    case = {"lower_case_table_names": str(int(folds))}
+    tables = schema(flavor=Flavor.MARIADB, settings=case)
+    # the parser is asked about each text once
+    of = situation(tables=tables, texts=texts, by_sql=[KEY], read_statements=lambda: ParserAnswers(texts=[]))
+    assert [each.endswith(" [new-triggers]") for each in said(of, "new-triggers")] == [True] * is_named

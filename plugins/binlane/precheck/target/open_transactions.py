@@ -37,9 +37,9 @@ def check_open_transactions(situation: Situation) -> Iterator[Finding]:
         or situation.channel.apply.allow_unsafe or not situation.needs.statements
     ):  # fmt: skip
         return
-    tables = situation.source_tables.tables
+    tables = situation.source_tables
     lasting = frozenset(
-        key for key in situation.plan.written if (table := tables.get(key)) is not None and not table.transactional
+        key for key in situation.plan.written if (table := tables.table(key)) is not None and not table.transactional
     )
     if lasting:
         yield from islice(_findings(situation, lasting), _MOST_FINDINGS)

@@ -12,6 +12,7 @@ from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
 from binlane.precheck.target.server import PACKET_LIMIT
 from binlane.schema.compare import Severity
+from binlane.schema.letter_case import LetterCase, lower
 from binlane.schema.model import Table
 from binlane.sql.logged_statement import LoggedText, index_of
 
@@ -96,17 +97,19 @@ def check_new_triggers(situation: Situation) -> Iterator[Finding]:
 
     Rows behind them would fire them on the target, and the log holds their effects already.
     """
-    by_sql, allowed = situation.by_sql, situation.allow_triggers
-    named = [(each, name) for each in situation.asked.texts if by_sql and (name := _trigger(each)) is not None]
+    case, allowed = situation.tables.letter_case, situation.allow_triggers
+    by_sql = {case.table(key): key for key in situation.by_sql}
+    texts = situation.every_text if by_sql else ()
+    named = [(each, name) for each in texts if (name := _trigger(each, case)) is not None]
     for statement, name in named:
         if statement.words[0] != "CREATE":
             continue
         ends = (each.seqno for each, other in named if other == name and each.words[0] == "DROP")
         end = next((seqno for seqno in ends if seqno > statement.seqno), situation.plan.last_seqno + 1)
-        for key in sorted(statement.facts.triggered, key=str):
-            seqno = None
-            if key in by_sql and str(key) not in allowed:
-                seqno = situation.first_rows(key, statement.seqno)
+        for typed in sorted(statement.facts.triggered, key=str):
+            # a statement has names as they were typed, an event of rows as the source has them
+            key = by_sql.get(case.table(typed))
+            seqno = None if key is None or str(key) in allowed else situation.first_rows(key, statement.seqno)
             if seqno is not None and seqno < end:
                 todo = (
                     "statements would fire it, and the log holds its effects already: let the channel write rows with "
@@ -117,8 +120,8 @@ def check_new_triggers(situation: Situation) -> Iterator[Finding]:
                 yield Finding(Severity.FATAL, statement.where, expected, f"rows of it at seqno {seqno}", todo)
 
 
-def _trigger(statement: LoggedText) -> str | None:
-    """Of the trigger that a statement makes or drops, in lower case and without its database."""
+def _trigger(statement: LoggedText, case: LetterCase) -> TableKey | None:
+    """The database and the name, in lower case, of the trigger that a statement makes or drops."""
     words = statement.words[:12]
     at = index_of(words, "TRIGGER", "TABLE", "VIEW", "PROCEDURE", "FUNCTION", "EVENT", "DATABASE", "INDEX", "USER")
     if at is None or words[0] not in ("CREATE", "DROP") or words[at] != "TRIGGER":
@@ -126,4 +129,6 @@ def _trigger(statement: LoggedText) -> str | None:
     rest = [token for token in statement.tokens[at + 1 : at + 7] if token.upper not in ("IF", "NOT", "EXISTS")]
     if not rest:
         return None
-    return (rest[2] if len(rest) > 2 and rest[1].text == "." else rest[0]).text.lower()
+    is_qualified = len(rest) > 2 and rest[1].text == "."
+    database = rest[0].text if is_qualified else statement.context.database or ""
+    return TableKey(case.name(database), lower(rest[2 if is_qualified else 0].text))
