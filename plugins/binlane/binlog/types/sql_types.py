@@ -25,6 +25,7 @@ from binlane.binlog.types.sql_values import (
     OPAQUE,
     STRING,
     TEXT,
+    YEAR,
     DefinedColumn,
     ValueKind,
 )
@@ -154,7 +155,7 @@ SQL_TYPES: Final[Mapping[str, SqlType]] = {
     "float": SqlType(FLOAT, arguments=_A.PRECISION, shown=DisplayForm.SINGLE),
     "double": SqlType(FLOAT, arguments=_A.PRECISION),
     "bit": SqlType(NUMBERED, lambda column: f"bit({column.precision})", _A.PRECISION, DisplayForm.WHOLE),
-    "year": SqlType(NUMBERED),
+    "year": SqlType(YEAR),
     "date": SqlType(TEXT),
     "time": _temporal(),
     "datetime": _temporal(),

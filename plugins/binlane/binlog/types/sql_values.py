@@ -134,6 +134,13 @@ def _number(sign: Callable[[DefinedColumn], str]) -> ValueKind:
     )
 
 
+def _year(column: DefinedColumn) -> str:
+    """All digits of a year, as logs have them: MariaDB's YEAR(2) shows two, of 1970 to 2069."""
+    name = identifier(column.name)
+    shown = f"CAST({name} AS UNSIGNED)"
+    return f"{shown} + IF(LENGTH({name}) = 2, IF({shown} < 70, 2000, 1900), 0)"
+
+
 def _decimal(column: DefinedColumn, _whole: bool) -> str:
     kind = f"DECIMAL({column.precision},{column.scale})"
     return f"CAST(CAST({identifier(column.name)} AS {kind}) AS CHAR)"
@@ -223,6 +230,14 @@ _DOCUMENT: Final = Literal(b"CAST(_utf8mb4'", b"' AS JSON)", escapes=True, docum
 INTEGER: Final = _number(_sign)
 NUMBERED: Final = _number(lambda _column: "UNSIGNED")
 """ENUM by number: its text is the same for the empty string and the error value 0."""
+YEAR: Final = ValueKind(
+    # conditions on a key have the digits that the column shows
+    lambda column, whole: NUMBERED.compared(column, whole) if whole else f"CAST({_year(column)} AS CHAR)",
+    NUMBERED.literal,
+    _INTEGERS,
+    lambda column: (_year(column), _PLAIN),
+    is_exact=True,
+)
 DECIMAL: Final = ValueKind(_decimal, INTEGER.literal, _DECIMALS, _copied(_PLAIN), is_exact=True)
 FLOAT: Final = ValueKind(
     _double,

@@ -187,6 +187,8 @@ _DIGITS = (
     f"{hashed('HEX(`c`)')})"
 )
 SIGNED, UNSIGNED = number("SIGNED"), number("UNSIGNED")
+_YEAR = "CAST(`c` AS UNSIGNED) + IF(LENGTH(`c`) = 2, IF(CAST(`c` AS UNSIGNED) < 70, 2000, 1900), 0)"
+YEAR = Kind(f"CAST({_YEAR} AS CHAR)", UNSIGNED.whole, "12", True, _YEAR, b"1e2")
 FLOAT = Kind(_DOUBLE, _DOUBLE, "12e0", False, "`c` * 1e0", b"1e2")
 PLAIN = Kind("CAST(`c` AS CHAR)", "CAST(`c` AS CHAR)", "'12'", True, "`c`", b"'1e2'")
 STRING = Kind("HEX(`c`)", "HEX(`c`)", "_latin1 X'12'", True, "`c`", b"_binary'1e2'")
@@ -216,7 +218,7 @@ NAMED: Final[list[tuple[str, str | None, str, Kind, str]]] = [
     ("float(7,3)", None, "float", FLOAT, "HEX(CONVERT(LEFT(`c` * 1e0, 65537) USING utf8mb4))"),
     ("double", None, "double", FLOAT, AS_TEXT),
     ("bit(9)", None, "bit(9)", UNSIGNED, WHOLE),
-    ("year(4)", None, "year", UNSIGNED, AS_TEXT),
+    *((each, None, "year", YEAR, AS_TEXT) for each in ("year(4)", "year(2)", "year")),
     ("date", None, "date", PLAIN, AS_TEXT),
     *((f"{name}(3)", None, f"{name}(3)", PLAIN, AS_TEXT) for name in ("time", "datetime", "timestamp")),
     *(
