@@ -360,8 +360,10 @@ class Connection(Driver):
         try:
             rows = int(super().query(sql, unbuffered))
         except BaseException:
-            # the server may have rolled the transaction back
-            self._forget_transaction()
+            # the server may have rolled the transaction back, and what it held is free then; most errors leave it open,
+            # with what it has written and sees
+            self._held.clear()
+            self._looked.clear()
             raise
         if not self._is_in_transaction:
             self._forget_transaction()

@@ -278,7 +278,9 @@ class _Statements:
             more = [self._more() for _ in range(max(1, (len(self._text) - self._at) // _PIECE))]
             shown = self._text[self._at : self._at + 60].decode("utf-8", "replace")
             if True not in more:
-                raise ConfigError(f"--from {self.name}: the dump ends inside the statement {shown!r}: it was cut")
+                raise ConfigError(
+                    f"--from {self.name}: the dump ends inside the statement {shown!r}: it was cut; take a whole one"
+                )
             if len(self._text) - self._at > _LARGEST:
                 raise ConfigError(
                     f"--from {self.name}: expected statements of at most {_LARGEST:,} bytes, as servers take them, "

@@ -304,7 +304,7 @@ def test_what_is_taken_or_of_another_server_is_refused(
     cut = scene.dump("cut.sql")
     cut.write_bytes(text[: len(text) // 2])
     assert scene.restore("--yes", base="cut.sql") != 0
-    assert "Dump completed" in capsys.readouterr().err
+    assert "it was cut; take a whole one" in capsys.readouterr().err
     assert scene.databases() == set()
 
 
