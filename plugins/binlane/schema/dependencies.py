@@ -50,9 +50,9 @@ class SchemaFacts:
     copies: frozenset[tuple[TableKey, TableKey]] = frozenset()
     """Original and copy of each CREATE TABLE ... LIKE in the window."""
     dropped: frozenset[TableKey] = frozenset()
-    """What the window drops: tables, perhaps with triggers, and views."""
+    """What the window drops or replaces: tables, perhaps with triggers, and views."""
     dropped_in: frozenset[str] = frozenset()
-    """Databases that the window drops, or of which it drops a routine or a trigger."""
+    """Databases that the window drops or replaces, or of which it drops a routine or a trigger."""
     uncertain: bool = False
     """The window has a statement that could not be read and may have created any of these objects."""
     changes_by_statements: bool = False
@@ -99,7 +99,9 @@ class SchemaFacts:
             views=_carried(self.views.union(*(facts.views for facts in definitions)), moved),
             triggered_tables=_carried(self.triggered_tables.union(*(facts.triggered for facts in definitions)), moved),
             routine_databases=self.routine_databases.union(*(facts.routine_databases for facts in definitions)),
-            dropped=self.dropped.union(*(facts.dropped for facts in definitions if not facts.temporary)),
+            dropped=self.dropped.union(
+                *(facts.dropped | facts.replaced for facts in definitions if not facts.temporary)
+            ),
             dropped_in=self.dropped_in.union(*(facts.dropped_in for facts in definitions)),
             foreign_keys=self.foreign_keys | {facts.tables for facts in definitions if facts.references},
             merges=self.merges | {facts.tables for facts in definitions if facts.union},

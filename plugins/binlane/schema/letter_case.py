@@ -59,6 +59,7 @@ class LetterCase:
             triggered=self.tables(facts.triggered),
             dropped_triggers=self.tables(facts.dropped_triggers),
             dropped=self.tables(facts.dropped),
+            replaced=self.tables(facts.replaced),
             dropped_in=self.names(facts.dropped_in),
             routine_databases=self.names(facts.routine_databases),
             default_database=None if facts.default_database is None else self.name(facts.default_database),

@@ -101,6 +101,7 @@ class Renaming:
             triggered=frozenset(map(self.table, facts.triggered)),
             dropped_triggers=frozenset(map(self.table, facts.dropped_triggers)),
             dropped=frozenset(map(self.table, facts.dropped)),
+            replaced=frozenset(map(self.table, facts.replaced)),
             dropped_in=frozenset(map(self.target, facts.dropped_in)),
             routine_databases=frozenset(map(self.target, facts.routine_databases)),
             default_database=None if facts.default_database is None else self.target(facts.default_database),

@@ -184,6 +184,10 @@ DROPPED_IN = "a database of which the window drops something"
         (["DROP FUNCTION a.f"], "INSERT INTO t VALUES (f())", unknown(DROPPED_IN)),
         (["DROP DATABASE b"], "INSERT INTO t VALUES (1)", one("a")),
         (["DROP DATABASE a"], "INSERT INTO t VALUES (1)", unknown(DROPPED_IN)),
+        (["CREATE OR REPLACE TABLE t (x INT)"], "INSERT INTO t VALUES (1)", unknown(DROPPED)),
+        (["CREATE OR REPLACE TABLE t LIKE u"], "INSERT INTO u VALUES (1)", one("a")),
+        (["CREATE OR REPLACE TEMPORARY TABLE t (x INT)"], "INSERT INTO t VALUES (1)", one("a")),
+        (["CREATE OR REPLACE DATABASE a"], "INSERT INTO t VALUES (1)", unknown(DROPPED_IN)),
         (["CREATE VIEW w AS SELECT 1", "RENAME TABLE w TO x"], "INSERT INTO x VALUES (1)", unknown("a view")),
         (
             ["CREATE TRIGGER g AFTER INSERT ON t FOR EACH ROW SET @a=1"],

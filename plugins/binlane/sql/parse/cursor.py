@@ -89,6 +89,7 @@ class FactsBuilder:
     triggered: set[TableKey] = field(default_factory=set)
     dropped_triggers: set[TableKey] = field(default_factory=set)
     dropped: set[TableKey] = field(default_factory=set)
+    replaced: set[TableKey] = field(default_factory=set)
     dropped_in: set[str] = field(default_factory=set)
     renames: list[tuple[TableKey, TableKey]] = field(default_factory=list)
     exchanges: list[tuple[TableKey, TableKey]] = field(default_factory=list)
@@ -158,6 +159,7 @@ class FactsBuilder:
             triggered=frozenset(self.triggered),
             dropped_triggers=frozenset(self.dropped_triggers),
             dropped=frozenset(self.dropped),
+            replaced=frozenset(self.replaced),
             dropped_in=frozenset(self.dropped_in),
             routine_databases=frozenset(self.routine_databases),
             defines_programs=self.defines_programs,

@@ -109,8 +109,11 @@ def lock(cursor: Cursor, reading: FactsBuilder) -> None:
 
 def _object(cursor: Cursor, reading: FactsBuilder, readers: Mapping[str, _Reader]) -> None:
     """Step over the clauses between the verb and the kind of object, then read the object."""
+    replaces = False
     while (reader := readers.get(cursor.peek().upper)) is None:
-        if cursor.words("TEMPORARY"):
+        if cursor.words("OR", "REPLACE"):
+            replaces = True
+        elif cursor.words("TEMPORARY"):
             reading.temporary = True
             reading.commits_implicitly = False
         elif cursor.words("DEFINER"):
@@ -120,10 +123,14 @@ def _object(cursor: Cursor, reading: FactsBuilder, readers: Mapping[str, _Reader
             cursor.next()
         elif cursor.words("SQL", "SECURITY"):
             cursor.next()
-        elif not cursor.words("OR", "REPLACE") and cursor.any_word(*_BEFORE_OBJECT) is None:
+        elif cursor.any_word(*_BEFORE_OBJECT) is None:
             raise Unreadable("an object of a kind that this version does not know")
-    cursor.next()
+    kind = cursor.next().upper
     reader(cursor, reading)
+    if replaces and kind == "TABLE" and reading.first is not None and not reading.temporary:
+        reading.replaced.add(reading.first)
+    elif replaces and kind in ("DATABASE", "SCHEMA"):
+        reading.dropped_in |= reading.databases
 
 
 def _definer(cursor: Cursor) -> None:

@@ -71,8 +71,10 @@ class StatementFacts:
     """Triggers that are dropped, by database and name: the statement does not name their tables."""
     dropped: frozenset[TableKey] = frozenset()
     """Tables, views and sequences that are dropped."""
+    replaced: frozenset[TableKey] = frozenset()
+    """The table of CREATE OR REPLACE TABLE: one of its name may go, with its triggers."""
     dropped_in: frozenset[str] = frozenset()
-    """Databases that are dropped, or of which a routine or a trigger is dropped."""
+    """Databases that are dropped or replaced, or of which a routine or a trigger is dropped."""
     routine_databases: frozenset[str] = frozenset()
     """Databases that get a procedure, function or package."""
     defines_programs: bool = False
