@@ -116,7 +116,8 @@ class Manifest:
     """Tables that such connections use in the window, and that the source does not have as permanent ones: neither when
     it was asked, nor by the log behind the window. In the source's names; none of an archive."""
     lost_sessions: tuple[str, ...] = ()
-    """Connections with open temporary tables that the window's end takes for ended, as ``SessionEnd`` writes them."""
+    """Connections with open temporary tables that the window's end takes for ended, because the source says so, as
+    ``SessionEnd`` writes them; without those of which only an operator does."""
     waits_for_drops: bool = False
     """Whether such a connection may use a table whose DROP may still come: as long as the window has no plan, it is
     read again."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 
+from binlane.lazy_dataclass import dataclass
 from binlane.plan.manifest import Manifest
 from binlane.plan.transaction.temporary_tables import Session
 from binlane.source.identity import Start
@@ -19,21 +20,34 @@ from binlane.source.proved import proved
 from binlane.source.temporary import TemporaryTracker
 
 
-def lost_sessions(source: EventSource, manifest: Manifest, tracker: TemporaryTracker) -> frozenset[Session]:
+@dataclass(frozen=True, slots=True)
+class LostSessions:
+    """Connections that have ended without a DROP in the log."""
+
+    sessions: frozenset[Session] = frozenset()
+    by_source: frozenset[Session] = frozenset()
+    """Those of which the source says it: its list of connections, or a restart in its log. Of the others an operator
+    does, who takes it back by taking the entry out."""
+
+
+def lost_sessions(source: EventSource, manifest: Manifest, tracker: TemporaryTracker) -> LostSessions:
     """The connections whose tables are open at the window's end and for ever: they have ended, and the log behind the
     window has neither their DROP nor a statement that uses them. Raises SourceError, as reading the log does."""
-    ended, there = tracker.named_ends(), source.open_sessions()
+    named, unlisted, there = tracker.named_ends(), frozenset[Session](), source.open_sessions()
     if there is not None:
         own, newest = {server_id for server_id, _ in there}, source.newest_session()
         # a higher number was set (pseudo_thread_id): nobody can tell whether that connection is there
-        ended = (ended | {each for each in tracker.owners() if each[0] in own and each[1] <= newest}) - there
-    if not ended and not restarts_behind(source, manifest.end):
-        return frozenset()
+        unlisted = frozenset(each for each in tracker.owners() if each[0] in own and each[1] <= newest) - there
+        named -= there
+    if not named and not unlisted and not restarts_behind(source, manifest.end):
+        return LostSessions()
     # a connection's DROP is logged before it leaves the list of connections
     behind = read_behind(source, manifest, tracker)
     if behind.lost is not None:
-        return tracker.owners() & behind.lost
-    return ended & (behind.owners() - behind.users)
+        lost = tracker.owners() & behind.lost
+        return LostSessions(lost, lost)
+    unused = behind.owners() - behind.users
+    return LostSessions((named | unlisted) & unused, unlisted & unused)
 
 
 def read_behind(source: EventSource, manifest: Manifest, tracker: TemporaryTracker) -> TemporaryTracker:

@@ -59,7 +59,8 @@ class Channel:
     older_sessions: int = 0
     """The highest id of a source's connection that may be older than the channel."""
     lost_sessions: tuple[str, ...] = ()
-    """The source's connections that an earlier window has taken for ended, as ``SessionEnd`` writes them."""
+    """The source's connections that an earlier window has taken for ended, because the source said so, as
+    ``SessionEnd`` writes them."""
     target_identity: str = ""
     """The server whose rows the state speaks of."""
     incarnation: str = ""

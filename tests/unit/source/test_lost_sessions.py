@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from binlane.binlog.wire import MAGIC
+from binlane.plan.transaction.temporary_tables import Session
 from binlane.source.archive import ArchiveSource
 from binlane.source.end_position import UntilPosition
-from binlane.source.lost_sessions import lost_sessions
+from binlane.source.lost_sessions import LostSessions, lost_sessions
 from binlane.source.segments import extract
+from binlane.source.session_end import SessionEnd
 from binlane.source.start_position import begin
 from binlane.source.temporary import TemporaryTracker
 from binlane.work.files import WorkFolder
@@ -34,9 +36,35 @@ def head(gtid: int) -> bytes:
     return crc(wire(T.MARIADB_GTID_LIST, struct.pack("<I", bool(gtid)) + entries))
 
 
-def lost(folder: Path, first: tuple[Events, ...], second: tuple[Events, ...], *, restarted: bool = True) -> set[int]:
+class AskedSource(ArchiveSource):
+    """An archive beside a server that can be asked for its connections."""
+
+    own = 7
+
+    def newest_session(self) -> int:
+        return 9
+
+    def open_sessions(self) -> frozenset[Session]:  # type: ignore[override]  # an archive has none
+        return frozenset({(self.own, 9)})
+
+
+class ReplicaSource(AskedSource):
+    """Of a server whose own number is another one than the log's: the connections are its source's."""
+
+    own = 8
+
+
+def lost(
+    folder: Path,
+    first: tuple[Events, ...],
+    second: tuple[Events, ...],
+    *,
+    restarted: bool = True,
+    kind: type[ArchiveSource] = ArchiveSource,
+    is_named: bool = False,
+) -> LostSessions:
     """Of a window that ends behind the first two transactions of the first file."""
-    source = ArchiveSource(str(folder / "log"))
+    source = kind(str(folder / "log"))
     (folder / "log").mkdir()
     begins = MAGIC + HEADER + head(0)
     bodies = [b"".join(crc(event) for events in each for event in events) for each in (first, second)]
@@ -44,12 +72,14 @@ def lost(folder: Path, first: tuple[Events, ...], second: tuple[Events, ...], *,
     (folder / "log" / "binlog.000001").write_bytes(begins + bodies[0] + end)
     header = RESTARTED if restarted else HEADER
     (folder / "log" / "binlog.000002").write_bytes(MAGIC + header + head(len(first)) + bodies[1])
-    tracker, start = TemporaryTracker(), begin(source, "oldest")
+    start = begin(source, "oldest")
+    created = SessionEnd((7, 6), replace(start.position, offset=len(begins)))
+    tracker = TemporaryTracker(ends=[created] if is_named else [])
     until = UntilPosition(replace(start.position, offset=len(begins) + size(*first[:2])))
     work = WorkFolder(str(folder / "work"))
     manifest = extract(source, start, until, work, channel="c", window="w", temporary=tracker)
     assert manifest.last_seqno == 2
-    return {connection for _, connection in lost_sessions(source, manifest, tracker)}
+    return lost_sessions(source, manifest, tracker)
 
 
 BEGUN = (bound(1, MADE, alone=True), rows(2, "a"))
@@ -73,8 +103,28 @@ def test_a_restart_of_the_source_ends_its_connections(
     first: tuple[Events, ...], second: tuple[Events, ...], expected: set[int], tmp_path: Path
 ) -> None:
     """Nobody has to be asked for them."""
-    assert lost(tmp_path, first, second) == expected
+    sessions = frozenset((7, connection) for connection in expected)
+    assert lost(tmp_path, first, second) == LostSessions(sessions, sessions)
 
 
 def test_a_new_file_ends_none(tmp_path: Path) -> None:
-    assert lost(tmp_path, BEGUN, (rows(3, "a"),), restarted=False) == set()
+    assert lost(tmp_path, BEGUN, (rows(3, "a"),), restarted=False) == LostSessions()
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_named", "is_lost", "by_source"),
+    [
+        pytest.param(ArchiveSource, True, True, False, id="an archive"),
+        pytest.param(ReplicaSource, True, True, False, id="of the source's own source"),
+        pytest.param(ReplicaSource, False, False, False, id="of the source's own source, unnamed"),
+        pytest.param(AskedSource, False, True, True, id="not in the source's list"),
+        pytest.param(AskedSource, True, True, True, id="not in the source's list, and named"),
+    ],
+)
+def test_what_an_operator_has_said_is_not_the_source_s_word(
+    kind: type[ArchiveSource], is_named: bool, is_lost: bool, by_source: bool, tmp_path: Path
+) -> None:
+    """Who takes the entry out takes it back."""
+    session = frozenset({(7, 6)})
+    found = lost(tmp_path, BEGUN, (rows(3, "a"),), restarted=False, kind=kind, is_named=is_named)
+    assert found == LostSessions(session if is_lost else frozenset(), session if by_source else frozenset())

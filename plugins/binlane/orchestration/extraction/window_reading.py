@@ -137,9 +137,9 @@ class WindowReading:
 
                 lost = lost_sessions(source, manifest, temporary)
             else:
-                lost = frozenset()
-            if lost:
-                end = temporary.open_since_of(temporary.owners() - lost)
+                lost = None
+            if lost is not None and lost.sessions:
+                end = temporary.open_since_of(temporary.owners() - lost.sessions)
                 if end is None:
                     log.warning(
                         "%s: %s: its connection has ended without a DROP in the log", manifest.end, tracker.text
@@ -147,7 +147,9 @@ class WindowReading:
                     manifest = replace(
                         manifest,
                         restarts=(*manifest.restarts, manifest.last_seqno + 1),
-                        lost_sessions=tuple(str(each) for each in temporary.possible_ends() if each.session in lost),
+                        lost_sessions=tuple(
+                            str(each) for each in temporary.possible_ends() if each.session in lost.by_source
+                        ),
                     )
             if end is None:
                 continue

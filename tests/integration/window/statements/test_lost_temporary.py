@@ -286,6 +286,8 @@ def test_a_connection_that_goes_on_although_it_has_ended_by_name_is_refused(
         channel.run()
     name_ends(channel, message=str(held.value))
     assert channel.run() is not None
+    # who takes the entry out takes it back
+    assert channel.status.channel.lost_sessions == ()
     run("DELETE FROM tmp")
     copy_log(channel, archive)
     with pytest.raises(PrecheckError, match=r"source\.ended_sessions of the channel .* take the entry out"):
