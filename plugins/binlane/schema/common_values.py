@@ -85,7 +85,8 @@ def given_by(
     tables, too."""
     ordered = ((place, definition_of(place, tables)) for column in columns if (place := place_of(column, tables)))
     given = {place for place, column in ordered if column is None or not is_cut(column)}
-    rows = {place[0] for column in rows_of if (place := place_of(column, tables)) is not None} - {OUTSIDE}
+    changed = {place[0] for column in rows_of if (place := place_of(column, tables)) is not None} - {OUTSIDE}
+    rows = set(changed)
     pairs, not_null = list[_Pair](), set[Place]()
     for each in block.equalities:
         place = place_of(each.column, tables)
@@ -100,7 +101,9 @@ def given_by(
             not_null.add(place)
         other = place_of(each.other, tables)
         if other is not None and _are_alike(place, other, tables):
-            pairs += [_Pair(other, place)] if each.outer is None else _of_outer(other, place, each.outer, tables)
+            # of a row that is one of the changed table's, the condition of its join holds
+            outer = None if each.outer is None or not each.outer.nullable.isdisjoint(changed) else each.outer
+            pairs += [_Pair(other, place)] if outer is None else _of_outer(other, place, outer, tables)
     while True:
         for source, table in tables:
             if table is not None and source.alias in rows:

@@ -92,6 +92,10 @@ SEVERAL_ROWS = (
     "UPDATE p JOIN unknown x ON x.id = p.id SET p.w = x.w",
     "UPDATE p JOIN unknown x ON x.id = p.id SET p.w = other",
     "UPDATE p JOIN k ON k.v = p.id SET p.w = (SELECT k.w)",
+    "UPDATE p RIGHT JOIN k ON k.v = p.id SET p.w = k.w",
+    "UPDATE p LEFT JOIN q ON q.id = p.v SET q.w = p.w",
+    "UPDATE p LEFT JOIN k ON k.v = p.w RIGHT JOIN q ON q.id = p.v SET p.w = k.w",
+    "UPDATE p LEFT JOIN k ON k.v = p.w LEFT JOIN q ON q.id = k.u SET p.w = q.w",
 )
 """Each row of ``p`` gets a value of one of several others."""
 ONE_ROW = (
@@ -107,6 +111,9 @@ ONE_ROW = (
     "UPDATE p JOIN (SELECT q.id, n.w AS y FROM q LEFT JOIN n ON n.u = q.v) x ON x.id = p.v SET p.w = x.y",
     "UPDATE p JOIN (SELECT u, w FROM n WHERE u = 3) x SET p.w = x.w",
     "UPDATE p LEFT JOIN q ON q.id = p.v SET p.w = q.w",
+    "UPDATE p RIGHT JOIN q ON q.id = p.v SET p.w = q.w",
+    "UPDATE q LEFT JOIN p ON p.v = q.id AND p.u > 3 SET p.w = q.w",
+    "UPDATE p LEFT JOIN k ON k.v = p.w RIGHT JOIN q ON q.id = p.v SET p.w = q.w",
     "UPDATE p LEFT JOIN q ON q.id = p.v AND q.w > p.w SET p.w = q.w",
     "WITH x AS (SELECT v, SUM(w) AS s FROM k GROUP BY v) UPDATE p JOIN x ON x.v = p.id SET p.w = x.s",
     "UPDATE p JOIN unknown x ON x.id = p.id SET p.w = 3",
