@@ -42,6 +42,13 @@ FELT = [
     "BEGIN UPDATE c SET n = n + NEW.n WHERE id = 1; UPDATE c SET n = GREATEST(n, NEW.m) WHERE id = 1; END",
     "BEGIN UPDATE c SET n = 1 WHERE id = NEW.n; UPDATE c SET n = 0 WHERE id = OLD.n; END",
     "BEGIN DECLARE x INT DEFAULT NEW.n; UPDATE c SET n = x WHERE id = 1; END",
+    "BEGIN IF NEW.n THEN UPDATE c SET n = 1 WHERE id = 1; ELSE UPDATE c SET n = 0 WHERE id = 1; END IF; END",
+    "BEGIN IF @x THEN UPDATE c SET n = 1 WHERE id = 1; ELSE UPDATE c SET n = 0 WHERE id = 1; END IF; END",
+    "BEGIN INSERT INTO C (id) VALUES (NEW.n); UPDATE c SET n = 1 WHERE id = 1; UPDATE c SET n = 0 WHERE n = 1; END",
+    "BEGIN CALL p(NEW.n); UPDATE c SET n = 1 WHERE id = 1; UPDATE c SET n = 0 WHERE id = 2; END",
+    "BEGIN UPDATE c SET n = 1 WHERE id = NEW.n; UPDATE c SET n = 2 WHERE id = OLD.n; END",
+    "BEGIN UPDATE c SET n = NOW() WHERE id = NEW.n; UPDATE c SET n = NULL WHERE id = OLD.n; END",
+    "BEGIN UPDATE c SET n = RAND() WHERE id = NEW.n; UPDATE c SET n = RAND() WHERE id = OLD.n; END",
 ]
 SAME = [
     "UPDATE c SET n = n + NEW.n WHERE id = 1",
@@ -53,6 +60,14 @@ SAME = [
     "UPDATE c SET m = 5, n = NULL, f = NOW() WHERE id = NEW.m",
     "UPDATE c SET m = m * 2, n = 1 - n WHERE id = NEW.m",
     "UPDATE c SET n = NEW.n WHERE id = NEW.id",
+    "BEGIN UPDATE c SET n = 1 WHERE id = 1; UPDATE c SET n = 1 WHERE id = 2; END",
+    "BEGIN UPDATE c SET n = NOW() WHERE id = 1; UPDATE c SET n = NOW() WHERE id = 2; END",
+    "BEGIN UPDATE c SET n = n + 1 WHERE id = 1; UPDATE c SET n = 0 WHERE id = 2; END",
+    "BEGIN INSERT INTO log VALUES (NEW.id); UPDATE c SET n = 1 WHERE id = 1; UPDATE c SET n = 0 WHERE id = 2; END",
+    "CREATE TRIGGER t AFTER UPDATE ON fired FOR EACH ROW BEGIN INSERT INTO log VALUES (NEW.id);"
+    " UPDATE c SET n = 1 WHERE id = 1; UPDATE c SET n = 0 WHERE id = 2; END",
+    "BEGIN UPDATE c SET n = NOW() WHERE id = NEW.n; UPDATE c SET n = NOW() WHERE id = OLD.n; END",
+    "BEGIN IF NEW.n THEN UPDATE c SET n = NULL WHERE id = 1; END IF; UPDATE c SET n = NULL WHERE id = 2; END",
 ]
 
 

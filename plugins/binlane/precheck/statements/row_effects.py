@@ -19,6 +19,7 @@ from binlane.sql.parse.row_effects import (
     Upsert,
     added,
     assignments,
+    has_row_beside,
     reads,
     upserts,
     writes,
@@ -63,7 +64,9 @@ def _assigned(body: Body, fired: Table | None, written: Callable[[TableKey], Tab
     for each in shared:
         changed = None if each.table is None else written(each.table)
         same = [other for other in shared if (other.table, other.column) == (each.table, each.column)]
-        if len(same) == 1 and not _differs_by_row(each, every):
+        is_one = all(other.constant == each.constant != () for other in same) or len(same) == 1
+        is_repeated = bool(body.event) and has_row_beside(body.tokens, each.table)
+        if (is_one or is_repeated) and not _differs_by_row(each, every):
             continue
         kinds = {other.change for other in same}
         if Change.OTHER in kinds or len(kinds) > 1 or any(_may_be_of(name, changed) for name in each.added):

@@ -19,6 +19,12 @@ from binlane.sql.parse.row_order import written_in
 
 FIRING: Final = ("new", "old")
 """The qualifiers of the row that fires a trigger."""
+_OF_THE_ROW: Final = frozenset({*FIRING, "inserting", "updating", "deleting"})
+_CONSTANTS: Final = frozenset(
+    {"NULL", "TRUE", "FALSE", "0", "(", ")", "NOW", "CURDATE", "UTC_TIMESTAMP", "CURRENT_TIMESTAMP", "CURRENT_DATE"}
+)
+"""What values consist of that are the same for each row of a statement; the tokens lack the texts of other literals."""
+_CHANGES: Final = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE"})
 _INSERT_WORDS: Final = frozenset({"INTO", "IGNORE", "LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED"})
 _NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
 _ADDED: Final = ("+", "-")
@@ -85,6 +91,8 @@ class Assignment(NamedTuple):
     """Names in what is added to the column, or compared with it, beside those of the firing row."""
     found_by: frozenset[str]
     """Columns of the firing row that find the rows."""
+    constant: tuple[str, ...]
+    """The text of a value that is the same wherever it stands in the body; empty if that cannot be said."""
 
 
 def upserts(tokens: Sequence[Token], database: str) -> Iterator[Upsert]:
@@ -162,6 +170,7 @@ def assignments(tokens: Sequence[Token], database: str, *, is_trigger: bool) -> 
             is_felt = name in asked and bool(names)
             is_fired = any(each.qualifier in FIRING or each.name in variables or not is_trigger for each in names)
             others = (each for each in names if each.qualifier not in FIRING)
+            texts = tuple(token.upper or token.text for token in value)
             yield Assignment(
                 block.sources[0].table if is_alone else None,
                 name,
@@ -170,7 +179,27 @@ def assignments(tokens: Sequence[Token], database: str, *, is_trigger: bool) -> 
                 frozenset(each.name for each in others) - {name},
                 tuple(each for each in columns_in(added(name, value) or ()) if each.qualifier not in FIRING),
                 found_by,
+                texts if _CONSTANTS.issuperset(texts) else (),
             )
+
+
+def has_row_beside(tokens: Sequence[Token], table: TableKey | None) -> bool:
+    """Whether a trigger's body does the same to a table for each row at hand: only INSERTs, UPDATEs and DELETEs that do
+    not name the table have a word of the row, or a variable, which may have been made of it. ``table``: None if an
+    UPDATE has several; then nothing names the row."""
+    words = [token.upper for token in tokens]
+    begin = next((at + 2 for at in range(len(words)) if words[at : at + 2] == ["EACH", "ROW"]), 0)
+    for end in (*(at for at in range(begin, len(tokens)) if is_symbol(tokens[at], ";")), len(tokens)):
+        statement = tokens[begin:end]
+        begin = end + 1
+        names = {token.text.lower() for token in statement if token.kind in _NAMES}
+        has_variable = any(token.kind is TokenKind.VARIABLE for token in statement)
+        if not has_variable and names.isdisjoint(_OF_THE_ROW):
+            continue
+        first = next((token.upper for token in statement if token.upper != "BEGIN"), "")
+        if table is None or first not in _CHANGES or table.table.lower() in names:
+            return False
+    return True
 
 
 def _declared(tokens: Sequence[Token]) -> frozenset[str]:
