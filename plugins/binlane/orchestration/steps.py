@@ -14,7 +14,7 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeGuard, TypeVar, cast
 
 from binlane.activity import Activity, doing
@@ -397,15 +397,22 @@ def advance(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> Answ
     }
 
 
-def are_behind(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> bool:
-    """Whether lanes of the window, which have ended without an error, are to go on: the stop at which they have ended
-    was cancelled, or asked for again at a later seqno."""
+def lanes_behind(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> Mapping[int, int]:
+    """The seqnos of the window's lanes that have ended without an error, and are to go on: the stop at which they have
+    ended was cancelled, or asked for again at a later seqno. A position that is none of the window's is not among
+    them."""
     _, window = _recorded(channel, endpoints, plan_uri)
-    if window is None or window.is_finished or window.stop_at == STOP_NOW:
-        return False
+    if window is None or window.is_finished or window.plan_digest is None or window.stop_at == STOP_NOW:
+        return {}
     goal = window.bounds.last_seqno if window.stop_at is None else min(window.stop_at, window.bounds.last_seqno)
     with engine_of(endpoints.target).connect() as connection:
-        return any(lane.seqno < goal for lane in lane_positions(connection, channel.name))
+        placed = lane_positions(connection, channel.name)
+    plan, lanes = (window.bounds.window_id, window.plan_digest), window.lanes_with_work
+    return {
+        each.lane: each.seqno
+        for each in placed
+        if each.lane in lanes and (each.window_id, each.digest) == plan and each.seqno < goal
+    }
 
 
 def _advanced(window: Window, conflicts: dict[str, int]) -> Answer:

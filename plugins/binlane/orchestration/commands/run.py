@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -217,6 +217,7 @@ def apply_window(
             f"channel {channel.name}: expected the window {window['window']} on the target, found none: another run "
             "has dropped it, to read a shorter one; run again"
         )
+    before: Mapping[int, int] = {}
     while True:
         with _timed(seconds, "apply", console):
             lanes.apply(channel, endpoints, adopted["plan"], [each["lane"] for each in adopted["lanes"]], console)
@@ -224,8 +225,11 @@ def apply_window(
             try:
                 return {**steps.advance(channel, endpoints, adopted["plan"]), "resumed": window["resumed"]}
             except PositionError:
-                if not steps.are_behind(channel, endpoints, adopted["plan"]):
+                behind = steps.lanes_behind(channel, endpoints, adopted["plan"])
+                # lanes that have not moved will not
+                if not behind or behind == before:
                     raise
+                before = behind
 
 
 def _read_bytes(bars: Bars) -> step_progress.Told:
