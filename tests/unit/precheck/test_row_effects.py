@@ -45,6 +45,7 @@ FELT = [
     "BEGIN IF NEW.n THEN UPDATE c SET n = 1 WHERE id = 1; ELSE UPDATE c SET n = 0 WHERE id = 1; END IF; END",
     "BEGIN IF @x THEN UPDATE c SET n = 1 WHERE id = 1; ELSE UPDATE c SET n = 0 WHERE id = 1; END IF; END",
     "BEGIN INSERT INTO C (id) VALUES (NEW.n); UPDATE c SET n = 1 WHERE id = 1; UPDATE c SET n = 0 WHERE n = 1; END",
+    "BEGIN SET NEW.m = 1, @x = NEW.n; UPDATE c SET n = 1 WHERE id = 1; UPDATE c SET n = 0 WHERE id = 2; END",
     "BEGIN CALL p(NEW.n); UPDATE c SET n = 1 WHERE id = 1; UPDATE c SET n = 0 WHERE id = 2; END",
     "BEGIN UPDATE c SET n = 1 WHERE id = NEW.n; UPDATE c SET n = 2 WHERE id = OLD.n; END",
     "BEGIN UPDATE c SET n = NOW() WHERE id = NEW.n; UPDATE c SET n = NULL WHERE id = OLD.n; END",
@@ -64,6 +65,7 @@ SAME = [
     "BEGIN UPDATE c SET n = NOW() WHERE id = 1; UPDATE c SET n = NOW() WHERE id = 2; END",
     "BEGIN UPDATE c SET n = n + 1 WHERE id = 1; UPDATE c SET n = 0 WHERE id = 2; END",
     "BEGIN INSERT INTO log VALUES (NEW.id); UPDATE c SET n = 1 WHERE id = 1; UPDATE c SET n = 0 WHERE id = 2; END",
+    "BEGIN SET NEW.m = NEW.n + 1, NEW.n = 2; UPDATE c SET n = 1 WHERE id = 1; UPDATE c SET n = 0 WHERE id = 2; END",
     "CREATE TRIGGER t AFTER UPDATE ON fired FOR EACH ROW BEGIN INSERT INTO log VALUES (NEW.id);"
     " UPDATE c SET n = 1 WHERE id = 1; UPDATE c SET n = 0 WHERE id = 2; END",
     "BEGIN UPDATE c SET n = NOW() WHERE id = NEW.n; UPDATE c SET n = NOW() WHERE id = OLD.n; END",

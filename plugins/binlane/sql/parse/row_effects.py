@@ -184,8 +184,8 @@ def assignments(tokens: Sequence[Token], database: str, *, is_trigger: bool) -> 
 
 
 def has_row_beside(tokens: Sequence[Token], table: TableKey | None) -> bool:
-    """Whether a trigger's body does the same to a table for each row at hand: only INSERTs, UPDATEs and DELETEs that do
-    not name the table have a word of the row, or a variable, which may have been made of it. ``table``: None if an
+    """Whether a trigger's body does the same to a table for each row at hand: only changes of the row itself,
+    and of other tables, have a word of the row, or a variable, which may have been made of it. ``table``: None if an
     UPDATE has several; then nothing names the row."""
     words = [token.upper for token in tokens]
     begin = next((at + 2 for at in range(len(words)) if words[at : at + 2] == ["EACH", "ROW"]), 0)
@@ -196,8 +196,14 @@ def has_row_beside(tokens: Sequence[Token], table: TableKey | None) -> bool:
         has_variable = any(token.kind is TokenKind.VARIABLE for token in statement)
         if not has_variable and names.isdisjoint(_OF_THE_ROW):
             continue
-        first = next((token.upper for token in statement if token.upper != "BEGIN"), "")
-        if table is None or first not in _CHANGES or table.table.lower() in names:
+        at = next((at for at, token in enumerate(statement) if token.upper != "BEGIN"), 0)
+        # SET NEW.v = 1 leaves nothing for the rows behind
+        is_own = statement[at].upper == "SET" and all(
+            len(item) > 1 and item[0].text.lower() in FIRING and is_symbol(item[1], ".")
+            for item in items(statement[at + 1 :])
+        )
+        is_beside = is_own or statement[at].upper in _CHANGES
+        if table is None or not is_beside or table.table.lower() in names:
             return False
     return True
 
