@@ -275,15 +275,19 @@ def adopt_plan(
 ) -> Answer:
     """Check the plan against source and target, store its digest, and return the lanes.
 
-    A dry run shows the plan and returns no lanes. Raises PrecheckError before the first write, and PlanError for files
-    that the plan job has not made.
+    A dry run shows the plan and returns no lanes. There is none either if another run has read the window anew and
+    finished it. Raises PrecheckError before the first write, and PlanError for files that the plan job has not made.
     ``stop_at``: a seqno, GTID or time inside the window at which the channel is to stop; ``highest``: the highest
     position of its lanes. ``plan_engine``: what made the plan, for people. ``made``: what another process's plan
     job has read and made (``work.plan_job.made``). ``by``: who asks for the stop; None: nobody knows.
     """
     from binlane.precheck.checks import check_window
 
-    folder = _as_made(channel, endpoints, WorkFolder.of_window(work), made)
+    folder = WorkFolder.of_window(work)
+    if _was_read_anew(channel, endpoints, folder):
+        log.info("another run has read this window's part of the log anew, and has finished it: nothing is left to do")
+        return {"plan": None, "lanes": []}
+    folder = _as_made(channel, endpoints, folder, made)
     inputs = read_inputs(folder)
     plans = folder.plans(inputs.key)
     plan = read_plan(plans)
@@ -446,6 +450,17 @@ def _recorded(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> tu
 def _is_over(window: Window | None, plans: WorkFolder) -> TypeGuard[Window]:
     """Whether the window of the plan's folder ``plans`` is finished, so that its files may be removed, and they are."""
     return window is not None and window.is_finished and not plans.exists(files.PLAN)
+
+
+def _was_read_anew(channel: ChannelConfig, endpoints: Endpoints, folder: WorkFolder) -> bool:
+    """Whether a window without a plan was forgotten (``unplanned_window``), and the watermark has passed its begin."""
+    if folder.exists(files.MANIFEST):
+        return False
+    first = folder.name.partition("-")[0]
+    with engine_of(endpoints.target).connect() as connection:
+        is_known = read_window(connection, channel.name, folder.name) is not None
+        watermark = read_channel(connection, channel.name).watermark
+    return not is_known and first.isascii() and first.isdigit() and int(first) <= watermark.seqno
 
 
 def _as_made(channel: ChannelConfig, endpoints: Endpoints, folder: WorkFolder, made: Digests | None) -> WorkFolder:

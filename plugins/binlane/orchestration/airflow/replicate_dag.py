@@ -75,6 +75,7 @@ somebody's wish for now."""
 _STOPPED: Final = "the channel is stopped: the run is skipped"
 _VERIFIES: Final = "this run only verifies: no log is read and no window is applied"
 _RESUMED: Final = "this window was open before the run: what the log has behind it comes with the next run"
+_FINISHED_ELSEWHERE: Final = "nothing is left to do: another run has read this window anew and finished it"
 _INTERRUPTED: Final = threading.Event()
 """Set when this process's task is to end."""
 
@@ -282,7 +283,8 @@ def _adopt(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
             adopted = steps.adopt_plan(channel, endpoints_of(channel), work, stop_at, engine, made, author_of(context))
         context["ti"].xcom_push(PLAN_KEY, adopted["plan"])
         if adopted["plan"] is None:
-            note(context, f"a dry run: the plan is in the log of {step.task_id}")
+            is_dry = _form(context).dry_run
+            note(context, f"a dry run: the plan is in the log of {step.task_id}" if is_dry else _FINISHED_ELSEWHERE)
         return [{"lane": lane["lane"], "name": lane["name"], "plan": adopted["plan"]} for lane in adopted["lanes"]]
 
     return StepOperator(**_arguments(step), python_callable=adopt_plan)

@@ -567,7 +567,7 @@ def test_windows_go_on_without_gtids_on_the_target(channel_of: ChannelOf) -> Non
 def test_a_task_that_is_cleared_behind_the_command_that_has_finished_its_window_is_a_no_op(
     channel_of: ChannelOf,
 ) -> None:
-    """The command has extracted the window again, without the table that it has copied."""
+    """The command has read the window's part of the log anew, without the table that it has copied."""
     channel = channel_of("mariadb", "mariadb")
     begun(channel)
     run_on(channel.source, *WINDOW)
@@ -578,10 +578,7 @@ def test_a_task_that_is_cleared_behind_the_command_that_has_finished_its_window_
     with pytest.raises(PrecheckError, match="found no such table"):
         steps.adopt_plan(channel.config, channel.endpoints, work, made=made)
     assert channel.cli("recopy", CHANNEL, "--table", "shop.heap", "--yes") == 0
-    adopted = steps.adopt_plan(channel.config, channel.endpoints, work, made=made)
-    for each in adopted["lanes"]:
-        apply_alone(channel.config, channel.endpoints, adopted["plan"], each["lane"])
-    steps.advance(channel.config, channel.endpoints, adopted["plan"])
+    assert steps.adopt_plan(channel.config, channel.endpoints, work, made=made) == {"plan": None, "lanes": []}
     assert channel.status.window is None
     channel.assert_equal()
 
