@@ -16,6 +16,7 @@ from typing import Any, Final
 import pytest
 
 from binlane.bootstrap import row_copy
+from binlane.config.rules_digest import rules_digest
 from binlane.errors import PlanError, StateSchemaError
 from binlane.orchestration.commands.repair import apply_plan, make_plan, read_stored
 from binlane.orchestration.commands.verify import verify
@@ -108,9 +109,9 @@ def _each(channel: Channel, column: str, run: Callable[[], object]) -> None:
                 progress = json.dumps([f"app.t{at}", text.split("|")])
                 cursor.execute(
                     "INSERT INTO binlane.verifications (channel, kind, window_id, through_seqno, state, started_at, "
-                    "tables, chunks, compared_rows, drift, pending, progress, progress_key) VALUES "
-                    "(%s, 'full', '', 1, 'running', NOW(), 0, 0, 0, 0, 0, %s, %s)",
-                    (CHANNEL, progress, *shape),
+                    "tables, chunks, compared_rows, drift, pending, progress, progress_key, rules) VALUES "
+                    "(%s, 'full', '', 1, 'running', NOW(), 0, 0, 0, 0, 0, %s, %s, %s)",
+                    (CHANNEL, progress, *shape, rules_digest(channel.config)),
                 )
         if column == "progress" and what == "a float":
             # it is not read in ranges of its key, and compared as a whole

@@ -12,6 +12,7 @@ from collections.abc import Collection
 from typing import Final
 
 from binlane.lazy_dataclass import dataclass
+from binlane.model import plural
 from binlane.safe_text import shown
 
 _TABLE: Final = re.compile(rb"CREATE\s+TABLE\s+(?:(?:/\*!\d+\s*)?IF\s+NOT\s+EXISTS\s*(?:\*/)?\s*)?`((?:[^`]|``)+)`")
@@ -46,12 +47,12 @@ def inexact_notice(tables: Collection[InexactTable]) -> str:
     """What people are told of them; empty: nothing."""
     if not tables:
         return ""
-    more = f" and {len(tables) - _MOST:,} tables more" if len(tables) > _MOST else ""
+    more = f" and {plural(len(tables) - _MOST, 'more table')}" if len(tables) > _MOST else ""
     return (
         f"{', '.join(map(str, [*tables][:_MOST]))}{more}: the text of a dump has six digits of a FLOAT, and not the "
         "types inside of a JSON document (a DECIMAL, a date): rows that the log does not write again have what the "
         "text says, and without a key a change of such a row may not find it (1032); where that matters, begin with a "
-        "physical copy (`binlane init --start`)"
+        "physical copy (`binlane init CHANNEL --start`)"
     )
 
 

@@ -61,4 +61,4 @@ def test_the_notice_names_what_it_has_room_for() -> None:
     assert inexact_notice([]) == ""
     assert inexact_notice([EXPECTED]).startswith("shop.a`t (f`x FLOAT, j JSON): the text of a dump has six digits")
     many = [InexactTable("shop", f"t{number}", ("f FLOAT",)) for number in range(23)]
-    assert "shop.t19 (f FLOAT) and 3 tables more: " in inexact_notice(many)
+    assert "shop.t19 (f FLOAT) and 3 more tables: " in inexact_notice(many)
