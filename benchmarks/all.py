@@ -142,7 +142,16 @@ def _windows_and_tools(scale: float, runs: int, transactions: tuple[str, ...]) -
         ("--databases", str(max(4, round(2_000 * scale))), "--channels", str(round(40 * scale))),
         "board.json",
     )
-    return (*windows, under_airflow, *lags, *others, *copies, archive, distant, board)
+    sizes = [
+        Measured(
+            f"sizing-{flavor}",
+            "benchmarks.sizing",
+            ("--flavor", flavor, "--transactions", str(max(100, round(10_000 * scale)))),
+            f"sizing-{flavor}.json",
+        )
+        for flavor in ("mariadb", "mysql")
+    ]
+    return (*windows, under_airflow, *lags, *others, *copies, archive, distant, *sizes, board)
 
 
 def main(

@@ -1,4 +1,4 @@
-"""The tables of README.md, benchmarks/README.md and docs/bootstrap.md, from stored results: nothing is typed."""
+"""The tables of README.md, of benchmarks/README.md and of pages below docs/, from stored results: nothing is typed."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ ROOT: Final = Path(__file__).parents[1]
 README: Final = ROOT / "README.md"
 PAGE: Final = ROOT / "benchmarks" / "README.md"
 COPIES: Final = ROOT / "docs" / "bootstrap.md"
+SIZING: Final = ROOT / "docs" / "sizing.md"
 _BEGIN: Final = "<!-- {}: written by `python -m benchmarks.all` from benchmarks/results -->\n"
 _END: Final = "<!-- end of {} -->\n"
 _SERVERS: Final = {"mariadb": "MariaDB", "mysql": "MySQL"}
@@ -351,6 +352,47 @@ def distant(results: Path) -> str:
     return f"{_machine({**found, 'windows': measured})}.\n\n{_table(head, rows)}"
 
 
+def sizing(results: Path) -> str:
+    """What rows and blocks cost, and how far the model's predictions are from what was measured."""
+    costs, runs, measured = [], [], []
+    for flavor in _SERVERS:
+        file = results / f"sizing-{flavor}.json"
+        if not file.exists():
+            continue
+        found = _stored(results, file.name)
+        servers = _SERVERS[flavor]
+        for name, workload in found["workloads"].items():
+            cost = workload["costs"]
+            costs.append(
+                (
+                    servers,
+                    f"`{name}`",
+                    *(f"{cost[f'{of}_{part}'] * 1e6:,.0f}" for of in ("target", "lane") for part in ("row", "block")),
+                    f"{cost['answers_block']:.1f}",
+                    f"{workload['median_error']:.0%}",
+                )
+            )
+            measured += [{"load_before": run["load_before"]} for run in workload["runs"]]
+            runs += [
+                (
+                    servers,
+                    f"`{name}`",
+                    f"{run['target_cores']}",
+                    f"{run['late_ms']:g}",
+                    f"{run['lanes']}",
+                    f"{run['predicted_seconds']:.2f}",
+                    f"{run['seconds']:.2f}",
+                    f"{run['error']:+.0%}",
+                )
+                for run in workload["runs"]
+            ]
+    head = ("servers", "workload", "target, µs a row", "target, µs a block", "lane, µs a row", "lane, µs a block",
+            "answers a block", "median error of the predictions")  # fmt: skip
+    lines = ("servers", "workload", "cores of the target", "answers late by, ms", "lanes", "predicted, s",
+             "measured, s", "error")  # fmt: skip
+    return f"{_machine({**found, 'windows': measured})}.\n\n{_table(head, costs)}\n{_table(lines, runs)}"
+
+
 def first_copies(results: Path) -> str:
     """A first copy beside the families' logical tools, on the same rows."""
     rows = []
@@ -393,6 +435,7 @@ PARTS: Final[Mapping[Path, Mapping[str, Callable[[Path], str]]]] = {
         "distant target": distant,
     },
     COPIES: {"first copies": first_copies},
+    SIZING: {"sizing": sizing},
 }
 """The written parts of the pages, each by a function of the folder of results."""
 
