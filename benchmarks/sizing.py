@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 console = Console(highlight=False)
 _BLOCKS: Final = (50, 1000)
 """Transactions a block of the two windows that give the costs; the first size is the one of all predictions."""
+_LANES: Final = 4
+"""Of these windows."""
 _BY_LOAD: Final = "(*)=-1\n(hash-method)=load\n"
 """Lanes with as many transactions each: the model has no fullest lane."""
 
@@ -55,6 +57,8 @@ class Costs:
     lane_row: float
     lane_block: float
     answers_block: float
+    answers_lane: float
+    """Answers that a lane waits for at its beginning and end."""
     carried_answer: float
     """CPU of the proxy that makes answers late, which shares the cores; 0 on a real network."""
 
@@ -76,7 +80,7 @@ def predicted(costs: Costs, work: Work, *, target_cores: int, cores: int, lanes:
     ``cores``: of the machine, if target and lanes share it; ``late``: seconds that an answer is on its way.
     """
     target, lane = costs.target(work), costs.lanes(work)
-    answers = work.blocks * costs.answers_block
+    answers = work.blocks * costs.answers_block + lanes * costs.answers_lane
     carried = answers * costs.carried_answer
     return max(
         target / target_cores,
@@ -138,7 +142,9 @@ def _costs(runs: list[tuple[Work, dict[str, Any]]]) -> Costs:
     (small, seen), (large, also) = runs
     target = solved((small, seen["target_cpu_seconds"]), (large, also["target_cpu_seconds"]))
     lane = solved((small, seen["lane_cpu_seconds"]), (large, also["lane_cpu_seconds"]))
-    return Costs(*target, *lane, seen["answers"] / small.blocks, seen["proxy_cpu_seconds"] / seen["answers"])
+    block = (seen["answers"] - also["answers"]) / (small.blocks - large.blocks)
+    of_lane = (seen["answers"] - block * small.blocks) / _LANES
+    return Costs(*target, *lane, block, of_lane, seen["proxy_cpu_seconds"] / seen["answers"])
 
 
 def _workload(
@@ -153,7 +159,7 @@ def _workload(
     source = start_source(lab)
     try:
         TrafficWriter(source, workload).write(transactions)
-        calibrated = [_measured(lab, source, channel(4, block), 0.0, max(cores)) for block in _BLOCKS]
+        calibrated = [_measured(lab, source, channel(_LANES, block), 0.0, max(cores)) for block in _BLOCKS]
         costs = _costs(calibrated)
         console.print(f"{name}: {costs}")
         runs = list(_predictions(lab, source, costs, channel, cores, lanes, late))

@@ -368,7 +368,7 @@ def sizing(results: Path) -> str:
                     servers,
                     f"`{name}`",
                     *(f"{cost[f'{of}_{part}'] * 1e6:,.0f}" for of in ("target", "lane") for part in ("row", "block")),
-                    f"{cost['answers_block']:.1f}",
+                    *(f"{cost[f'answers_{per}']:.1f}" for per in ("block", "lane")),
                     f"{workload['median_error']:.0%}",
                 )
             )
@@ -387,7 +387,7 @@ def sizing(results: Path) -> str:
                 for run in workload["runs"]
             ]
     head = ("servers", "workload", "target, µs a row", "target, µs a block", "lane, µs a row", "lane, µs a block",
-            "answers a block", "median error of the predictions")  # fmt: skip
+            "answers a block", "answers a lane", "median error of the predictions")  # fmt: skip
     lines = ("servers", "workload", "cores of the target", "answers late by, ms", "lanes", "predicted, s",
              "measured, s", "error")  # fmt: skip
     return f"{_machine({**found, 'windows': measured})}.\n\n{_table(head, costs)}\n{_table(lines, runs)}"
