@@ -6,6 +6,7 @@ benchmarks/README.md are then written from the stored results, so that what stan
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -17,14 +18,13 @@ import typer
 from rich.console import Console
 
 from benchmarks import machine
-from benchmarks.tables import LATER, divided_file, later_file, native_file, write_pages
+from benchmarks.tables import DURATIONS, LATER, divided_file, later_file, native_file, write_pages
 from benchmarks.ways import LIMIT, START
 from benchmarks.workloads import WORKLOADS
 
 console = Console(highlight=False)
 TRANSACTIONS: Final = 60_032
 _GIGABYTES: Final = 20.0
-_QUIET_POLL: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +158,12 @@ def main(
     scale: Annotated[float, typer.Option(min=0.001, help="Size of the logs; 1: that of the documentation.")] = 1.0,
     runs: Annotated[int, typer.Option(min=1, help="Measurements of each way; their medians are shown.")] = 3,
     only: Annotated[str, typer.Option(help="Benchmarks whose names contain one of these, by comma.")] = "",
-    max_load: Annotated[
-        float, typer.Option(min=0.1, help="Wait before each benchmark until the load of a minute is below this.")
-    ] = 1.0,
+    max_busy: Annotated[
+        float, typer.Option(min=0.01, max=1, help="Wait before each benchmark until cores work less than this share.")
+    ] = 0.1,
     wait: Annotated[
         int, typer.Option(min=0, help="Seconds to wait for that at most; the load stands in the result.")
-    ] = 120,
+    ] = 60,
     output: Annotated[
         Path | None, typer.Option(help="Folder for results; default: benchmarks/results, and the pages are written.")
     ] = None,
@@ -174,7 +174,8 @@ def main(
     chosen = [each for each in measured(scale, runs) if not wanted or any(part in each.name for part in wanted)]
     if not chosen:
         raise typer.BadParameter(f"no benchmark's name contains {only!r}: {', '.join(m.name for m in measured(1, 1))}")
-    failed = [] if write else [each.name for each in chosen if not _run(each, output, max_load, wait)]
+    results = output or machine.RESULTS
+    failed = [] if write else [each.name for each in chosen if not _run(each, results, max_busy, wait)]
     if output is None:
         write_pages()
     if failed:
@@ -182,13 +183,22 @@ def main(
         sys.exit(1)
 
 
-def _run(each: Measured, output: Path | None, max_load: float, wait: int) -> bool:
+def _run(each: Measured, output: Path, max_busy: float, wait: int) -> bool:
     until = time.monotonic() + wait
-    while machine.load()[0] > max_load and time.monotonic() < until:
-        time.sleep(_QUIET_POLL)
+    while time.monotonic() < until and machine.busy() > max_busy:
+        pass
     console.rule(f"{each.name}, load {machine.load()[0]}")
-    place = ("--output", str((output or machine.RESULTS) / each.result))
-    return subprocess.run([sys.executable, "-m", each.module, *each.arguments, *place], check=False).returncode == 0
+    started = time.monotonic()
+    place = ("--output", str(output / each.result))
+    ended = subprocess.run([sys.executable, "-m", each.module, *each.arguments, *place], check=False)
+    _keep_duration(output / DURATIONS, each.name, round(time.monotonic() - started))
+    return ended.returncode == 0
+
+
+def _keep_duration(file: Path, name: str, seconds: int) -> None:
+    """Keep how long a benchmark took, with its servers' starts, its traffic and all its runs: ``{name: seconds}``."""
+    durations = json.loads(file.read_text("utf-8")) if file.exists() else {}
+    file.write_text(json.dumps(durations | {name: seconds}, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -44,6 +44,24 @@ def load() -> list[float]:
     return [round(value, 2) for value in os.getloadavg()]
 
 
+def busy(seconds: float = 2.0) -> float:
+    """The share of all cores that was at work during the next ``seconds``: 0 to 1.
+
+    A load average still holds the work of the benchmark before; /proc/stat (proc(5): user, nice, system, idle,
+    iowait, ..) says what the machine does now.
+    """
+    idle, all_ = _ticks()
+    time.sleep(seconds)
+    idle_later, all_later = _ticks()
+    return 1 - (idle_later - idle) / max(1, all_later - all_)
+
+
+def _ticks() -> tuple[int, int]:
+    """Clock ticks of all cores since boot: idle ones (waits for a disk among them), and all."""
+    ticks = [int(value) for value in Path("/proc/stat").read_text("utf-8").splitlines()[0].split()[1:9]]
+    return ticks[3] + ticks[4], sum(ticks)
+
+
 def cpu_seconds(pid: int) -> float:
     """CPU time of a process and all of its threads so far; other programs' work does not show in it."""
     fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()

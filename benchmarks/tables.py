@@ -44,6 +44,8 @@ WINDOWS: Final = (
     "scale-mysql-hour.json",
 )
 """Results of windows with ``--whole``: of ten minutes, and of an hour, of a source with 1,000 transactions a second."""
+DURATIONS: Final = "durations.json"
+"""What each benchmark of ``benchmarks.all`` took, in seconds."""
 LATER: Final = ("tenants", "oltp", "fleet")
 """Workloads whose second window is measured, too."""
 _HOUR_UNDER_AIRFLOW: Final = "under-airflow-hour.json"
