@@ -238,6 +238,39 @@ def test_a_folder_lost_behind_the_windows_own_ddl_gives_the_same_plan(channel: C
     survived["work folder lost"] += 1
 
 
+JOINED_BEFORE = (
+    "CREATE DATABASE tenant_x",
+    "CREATE DATABASE tenant_y",
+    "CREATE TABLE tenant_y.parent (id INT PRIMARY KEY) ENGINE=InnoDB",
+    "CREATE TABLE tenant_x.child (id INT PRIMARY KEY, parent INT, CONSTRAINT joins FOREIGN KEY (parent) "
+    "REFERENCES tenant_y.parent (id)) ENGINE=InnoDB",
+)
+PARTED = {
+    "drop child": "DROP TABLE tenant_x.child",
+    "drop foreign key": "ALTER TABLE tenant_x.child DROP FOREIGN KEY joins",
+    "drop database": "DROP DATABASE tenant_x",
+}
+
+
+@pytest.mark.parametrize("name", PARTED)
+def test_a_folder_lost_behind_the_end_of_a_foreign_key_gives_the_same_plan(name: str, channel: Channel) -> None:
+    """Two databases share a lane because of it, and the target has it no more."""
+    channel.on_both(*JOINED_BEFORE)
+    rows = [f"INSERT INTO tenant_y.parent VALUES ({number})" for number in range(8)]
+    run_on(channel.source, *rows, *(f"INSERT INTO tenant_x.child VALUES ({number}, {number})" for number in range(8)))
+    run_on(channel.source, PARTED[name], "INSERT INTO tenant_y.parent VALUES (100)")
+    window = steps.extract(channel.config, channel.endpoints, NOW)
+    run_plan_job(WorkFolder(window["work"]), InProcess())
+    adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
+    with ThreadPoolExecutor(len(adopted["lanes"])) as pool:
+        lanes = [each["lane"] for each in adopted["lanes"]]
+        list(pool.map(lambda lane: apply_alone(channel.config, channel.endpoints, adopted["plan"], lane), lanes))
+    shutil.rmtree(window["work"])
+    channel.run()
+    channel.assert_equal()
+    survived["work folder lost"] += 1
+
+
 USED_BEFORE = (
     "CREATE DATABASE tenant_x",
     "CREATE DATABASE tenant_y",

@@ -34,6 +34,7 @@ from binlane.servers.engines import engine_of
 from binlane.shards.assigners import AssignerRules, Shards
 from binlane.shards.renaming import Renaming
 from binlane.shards.shard_list import Partitioner, ShardList, parse_shard_list
+from binlane.state.carried.kept_inputs import KeptInputs
 from binlane.work import files
 from binlane.work.files import Digests, WorkFolder, digest_of
 from binlane.work.folder_formats import write_formats
@@ -76,13 +77,34 @@ def write_inputs(
     shards = Shards(settings.assigner, rules, schema.known().foreign_key_groups)
     Partitioner(shard_list, settings.lanes, (), shards.joined, settings.renaming, schema.letter_case)
     write_formats(folder, OF_WINDOW, last=files.MANIFEST)
-    digests = {
-        **note_definitions(folder, found.read, schema, found.source),
-        **folder.write_once(files.SCHEMA, schema_to_json(schema)),
-        **folder.write_once(files.CHANNEL, settings.to_json()),
-    }
+    digests = note_definitions(folder, found.read, schema, found.source)
+    return _complete(folder, schema_to_json(schema), settings.to_json(), manifest, digests, record)
+
+
+def write_kept(folder: WorkFolder, kept: KeptInputs, manifest: Manifest, record: Callable[[Digests], None]) -> Digests:
+    """As ``write_inputs``, of a window that has a plan: what it was made from. ``manifest``: as the log was read again.
+
+    The definitions of both servers are none to take again: the window's own DDL may have run since.
+    """
+    write_formats(folder, OF_WINDOW, last=files.MANIFEST)
+    return _complete(folder, kept.schema, kept.channel, kept.manifest_with(manifest), {}, record)
+
+
+def _complete(
+    folder: WorkFolder,
+    schema: bytes,
+    settings: bytes,
+    manifest: Manifest,
+    others: Digests,
+    record: Callable[[Digests], None] | None,
+) -> Digests:
     data = manifest.to_json()
-    digests[files.MANIFEST] = digest_of(data)
+    digests = {
+        **others,
+        **folder.write_once(files.SCHEMA, schema),
+        **folder.write_once(files.CHANNEL, settings),
+        files.MANIFEST: digest_of(data),
+    }
     if record is not None:
         record(digests)
     folder.write_once(files.MANIFEST, data)

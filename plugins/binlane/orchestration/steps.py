@@ -27,7 +27,7 @@ from binlane.model import CLOCKS_DIFFER, plural, size_text
 from binlane.orchestration import report, step_progress
 from binlane.orchestration.effective_rules import leaves_out, selection_of
 from binlane.orchestration.extraction.window_reading import WindowReading, source_of
-from binlane.orchestration.inputs import settings_before, target_has_changed, write_inputs
+from binlane.orchestration.inputs import settings_before, target_has_changed, write_inputs, write_kept
 from binlane.orchestration.lane_options import apply_options
 from binlane.orchestration.plan_file import read_plan
 from binlane.orchestration.request import HIGHEST, WindowRequest
@@ -48,6 +48,7 @@ from binlane.shards.selection import EVERYTHING, Selection
 from binlane.source.end_position import Until, UntilGtid, UntilLogEnd, UntilPosition, UntilTime
 from binlane.source.older_sessions import highest_older_session
 from binlane.state.carried.files import Settlement
+from binlane.state.carried.kept_inputs import KeptInputs
 from binlane.state.carried.older_sessions import settle_sessions
 from binlane.state.channels import Channel, note_selection, read_channel
 from binlane.state.leases import holder, recopy_lease
@@ -67,6 +68,7 @@ from binlane.state.windows import (
     finish_window,
     note_empty,
     open_window,
+    read_inputs_kept,
     read_open_window,
     read_window,
     record_files,
@@ -305,7 +307,9 @@ def adopt_plan(
     found = WindowActivity.from_json(plans.read(files.DATABASES), plans.uri)
     digests = None if folder.digests is None else {**folder.digests, **left}
     blocks = inputs.settings.block_transactions
-    window = set_plan(engine, plan, blocks, recorder(found), plan_engine, folder.uri, digests, folder.digests)
+    # a window has its first plan only once
+    kept = KeptInputs.of(folder, inputs).packed(inputs.settings.packet) if window.plan_digest is None else None
+    window = set_plan(engine, plan, blocks, recorder(found), plan_engine, folder.uri, digests, folder.digests, kept)
     forget_made(folder.uri)
     # the order is for this window: a cleared run of a finished one gives none to the next
     if stop_at is not None and not window.is_finished:
@@ -592,7 +596,11 @@ def _adopt_unfinished(
         manifest = dataclasses.replace(manifest, identity=bounds.source_identity)
         # an attempt that ends before its manifest is made again
         record = _recording(channel, endpoints, folder)
-        digests = write_inputs(channel, endpoints, _as_planned(window, request), folder, manifest, record)
+        kept = _kept_inputs(endpoints, window)
+        if kept is not None:
+            digests = write_kept(folder, kept, manifest, record)
+        else:
+            digests = write_inputs(channel, endpoints, _as_planned(window, request), folder, manifest, record)
         folder = dataclasses.replace(folder, digests=digests)
     elif window.plan_digest is None and target_has_changed(endpoints, folder):
         folder = _with_inputs_of_now(channel, endpoints, _as_planned(window, request), folder)
@@ -605,6 +613,15 @@ def _adopt_unfinished(
         begin_step(engine_of(endpoints.target), channel.name, RunStep.PLAN, named, total=total)
     made = plans.uri if planned else None
     return _answer(state, folder=folder, manifest=inputs.manifest, plan=made, resumed=True)
+
+
+def _kept_inputs(endpoints: Endpoints, window: Window) -> KeptInputs | None:
+    """What a window's plan was made from, as the target has kept it."""
+    name, window_id = window.bounds.channel, window.bounds.window_id
+    with engine_of(endpoints.target).connect() as connection:
+        data = read_inputs_kept(connection, name, window_id)
+    where = f"binlane.windows.inputs of channel {name}, window {window_id}"
+    return None if data is None else KeptInputs.unpacked(data, where)
 
 
 def _require_end(bounds: WindowBounds, manifest: Manifest, folder: WorkFolder) -> None:

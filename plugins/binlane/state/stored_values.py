@@ -116,7 +116,7 @@ VALUES: Final[Mapping[str, Mapping[str, Values]]] = {
         "end_fingerprint": _PRINTABLE, "reached": _SEQNO, "work": _TEXT, "files": _TEXT,
         "lanes": _integer(1, MOST_LANES),
         "block_transactions": _integer(1, 2**31 - 1), "plan_digest": _PRINTABLE, "totals": _TEXT, "facts": _TEXT,
-        "stop_at": _SEQNO, "summary": _TEXT, "created_at": _TIME, "finished_at": _TIME,
+        "inputs": _BYTES, "stop_at": _SEQNO, "summary": _TEXT, "created_at": _TIME, "finished_at": _TIME,
     },
     "positions": {
         "channel": _CHANNEL, "lane": _LANE, "seqno": _SEQNO, "begun": _SEQNO, "window_id": _WINDOW,

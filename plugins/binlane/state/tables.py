@@ -127,6 +127,9 @@ windows = _table(
     Column("totals", _LONG),
     # the plan's summary, as JSON; stays when the window's files are removed
     Column("facts", _LONG),
+    # what the plan was made from besides the log, compressed (carried/kept_inputs.py); NULL: there is no plan, the
+    # window is finished, or it is too long
+    Column("inputs", _BYTES),
     # the last seqno that lanes may apply; 0 stops every lane at its position, NULL stops none
     Column("stop_at", _SEQNO),
     Column("summary", _LONG),

@@ -205,13 +205,30 @@ def test_a_window_without_a_plan_is_read_anew_when_its_files_are_gone_or_the_set
     assert channel.target.query("SELECT COUNT(*), MIN(state) FROM binlane.windows") == [(1, "finished")]
 
 
-def test_another_shard_list_is_refused_until_the_planned_window_is_finished(channel: Channel) -> None:
+def test_another_shard_list_changes_nothing_about_a_planned_window_whose_files_are_gone(channel: Channel) -> None:
+    channel.traffic(60)
+    window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    plan = run_plan_job(WorkFolder(window["work"]), InProcess())
+    steps.adopt_plan(channel.config, channel.endpoints, window["work"])
+    shutil.rmtree(window["work"])
+    channel.write_shard_list("(critical)=reference\ntenant_001=2\ntenant_002=2\ntenant_003=0\n")
+    again = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    assert run_plan_job(WorkFolder(window["work"]), InProcess()).digest == plan.digest
+    channel.go_on(again)
+    channel.assert_equal()
+    assert channel.target.query("SELECT COUNT(*), COUNT(inputs) FROM binlane.windows") == [(1, 0)]
+
+
+def test_another_shard_list_is_refused_until_the_window_is_finished_whose_inputs_are_not_kept(
+    channel: Channel,
+) -> None:
     channel.traffic(60)
     window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
     run_plan_job(WorkFolder(window["work"]), InProcess())
     adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
     stored = channel.status.window
     assert stored is not None
+    channel.target.query("UPDATE binlane.windows SET inputs = NULL")
     shutil.rmtree(window["work"])
     channel.write_shard_list("(critical)=reference\ntenant_001=2\ntenant_002=2\ntenant_003=0\n")
     steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
