@@ -137,7 +137,8 @@ def _hour(results: Path) -> str:
     return (
         f"**An hour** of a source with 1,000 transactions a second ({window['bytes'] / 1e9:.1f} GB of log): `binlane "
         f"run` {run:.0f} s, the same under Airflow with a Spark\nsession that stays {under['seconds']:.0f} s, the "
-        f"replica {best:.0f} s (one run each, largest process {max(window['peak_rss_mib'].values())} MiB; {measured}).\n"
+        f"replica {best:.0f} s (one run each, largest process {max(window['peak_rss_mib'].values())} MiB; "
+        f"{measured}).\n"
     )
 
 
