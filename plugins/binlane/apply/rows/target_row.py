@@ -68,7 +68,7 @@ def _from_hex(column: TargetColumn, value: object) -> str | None:
     if value is None:
         return None
     shown = sql_type(column.data_type).shown
-    if shown not in (DisplayForm.TEXT, DisplayForm.SINGLE):
+    if shown in (DisplayForm.BYTES, DisplayForm.WHOLE):
         return _cut(f"0x{value}", 2 * _SHOWN + 2)
     text = bytes.fromhex(str(value)).decode("utf-8", "replace")
     return spell_float(float(text)) if shown is DisplayForm.SINGLE else _cut(text, _SHOWN)

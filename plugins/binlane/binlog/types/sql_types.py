@@ -48,6 +48,8 @@ class DisplayForm(StrEnum):
     TEXT = "HEX(CONVERT(LEFT({name}, {length}) USING utf8mb4))"
     SINGLE = "HEX(CONVERT(LEFT({name} * 1e0, {length}) USING utf8mb4))"
     """A FLOAT, of which the servers' own text has six digits."""
+    MEMBER = "HEX(CONVERT(LEFT(IF({name} = 0, '0 (error value)', {name}), {length}) USING utf8mb4))"
+    """An ENUM: the text of its error value, which is no member, is that of the member ''."""
     BYTES = "HEX(LEFT({name}, {length}))"
     WHOLE = "HEX({name})"
     """Types that LEFT() does not accept on every server."""
@@ -175,7 +177,7 @@ SQL_TYPES: Final[Mapping[str, SqlType]] = {
     "blob": _large(2, DisplayForm.BYTES),
     "mediumblob": _large(3, DisplayForm.BYTES),
     "longblob": _large(4, DisplayForm.BYTES),
-    "enum": SqlType(NUMBERED, _enum, _A.MEMBERS),
+    "enum": SqlType(NUMBERED, _enum, _A.MEMBERS, DisplayForm.MEMBER),
     "set": SqlType(NUMBERED, _set, _A.MEMBERS),
     "json": SqlType(JSON, _json),
     "uuid": _fixed(16, readers.uuid_text),

@@ -208,6 +208,7 @@ def decimal(size: str) -> Kind:
 
 
 AS_TEXT: Final = "HEX(CONVERT(LEFT(`c`, 65537) USING utf8mb4))"
+AS_MEMBER: Final = "HEX(CONVERT(LEFT(IF(`c` = 0, '0 (error value)', `c`), 65537) USING utf8mb4))"
 AS_BYTES: Final = "HEX(LEFT(`c`, 65537))"
 WHOLE: Final = "HEX(`c`)"
 _LARGE_SET: Final = f"set({','.join(repr(f's{n}') for n in range(40))})"
@@ -234,7 +235,7 @@ NAMED: Final[list[tuple[str, str | None, str, Kind, str]]] = [
         for prefix, size in enumerate(("tiny", "", "medium", "long"), 1)
         for kind, charset, values, shown in (("text", "latin1", LOB, AS_TEXT), ("blob", None, BLOB, AS_BYTES))
     ),
-    ("enum('a','b')", "latin1", "enum of 1 bytes", UNSIGNED, AS_TEXT),
+    ("enum('a','b')", "latin1", "enum of 1 bytes", UNSIGNED, AS_MEMBER),
     ("set('a','b')", "latin1", "set of 1 bytes", UNSIGNED, AS_TEXT),
     (_LARGE_SET, "latin1", "set of 8 bytes", UNSIGNED, AS_TEXT),
     ("json", None, "json stored in binary", JSON, AS_TEXT),
