@@ -159,6 +159,12 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
         f"{proofs.TRANSACTIONS}::test_events_that_a_stream_inserts_belong_to_no_transaction",
         f"{proofs.EXTRACT}::test_the_stream_and_every_kind_of_archive_give_the_same_segments",
     ),
+    supported(
+        "A dump that the server ends before its log's end (KILL QUERY, transactions that are not synced yet)",
+        "read on from there",
+        f"{proofs.EXTRACT}::test_a_log_whose_dump_is_killed_is_read_to_its_end",
+        "tests/unit/source/test_dump_end.py::test_a_dump_that_is_ended_anywhere_is_read_on",
+    ),
     informational(
         "HEARTBEAT and HEARTBEAT_V2, anywhere in a stream",
         "ignored",

@@ -2,8 +2,9 @@
 
 Protocol: https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_replication.html and
 https://mariadb.com/docs/server/reference/clientserver-protocol/replication-protocol. The dump is non-blocking: the
-server sends EOF at the log's end. Events arrive as they are in the file, except those with the ARTIFICIAL flag,
-heartbeats, and a FORMAT_DESCRIPTION that the server repeats for a start in the middle of a file.
+server sends EOF at the log's end, and wherever the dump is killed. Events arrive as they are in the file, except those
+with the ARTIFICIAL flag, heartbeats, and a FORMAT_DESCRIPTION that the server repeats for a start in the middle of a
+file.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import re
 import struct
+import time
 import uuid
 import zlib
 from collections.abc import Collection, Generator, Iterator
@@ -38,6 +40,10 @@ SEND_ANNOTATE_ROWS: Final = 0x02
 OFFSET_LIMIT: Final = 0xFFFF_FFFF
 """COM_BINLOG_DUMP's offset has 32 bits."""
 _WRITE_SECONDS: Final = 3600
+_AGAIN: Final = 0.05
+"""Seconds between two dumps of which the first has not reached the log's end."""
+_STANDS_STILL: Final = 10.0
+"""Seconds for which dumps may bring nothing: longer than a disk takes to sync."""
 
 _BUFFER: Final = 1 << 20
 _NO_EVENT: Final = memoryview(b"")
@@ -123,24 +129,56 @@ class ServerSource:
         return offset <= self.offset_limit
 
     def read_log(self, start: LogPosition, gtid_set: str = "") -> Generator[LogChunk, None, None]:
-        """Chunks from ``start`` to the log's end. ``gtid_set``: all transactions before ``start``; needed only for
-        MariaDB at an offset beyond 4 GiB.
+        """Chunks from ``start`` at least to where the log ends now. ``gtid_set``: all transactions before ``start``;
+        needed only for MariaDB at an offset beyond 4 GiB.
+
+        The server's EOF proves nothing: a dump that is killed (KILL QUERY) ends with it, too, and MySQL ends it before
+        transactions that its log's end counts, as long as they are not synced to its disk. So what is missing is asked
+        for again.
 
         Raises MissingLogError if the server has purged the file, SourceUnavailableError if the connection breaks.
         """
-        connection = self.connected()
-        try:
-            with self._named(connection):
-                self._prepare(connection)
-                # MariaDB 11.8 does not decrypt right what follows FORMAT_DESCRIPTION if a dump begins there
-                at_head = start.offset < min(_HEAD, self.offset_limit)
-                first = LogPosition(start.file, LOG_START) if at_head else start
-                self._request(connection, first, gtid_set)
-                dump = Dump(self.name, connection, first, self.event_bytes, by_gtid=start.offset > self.offset_limit)
-                yield from _behind(dump.chunks(), start)
-        finally:
-            # no COM_QUIT: the server may be in the middle of a packet
-            connection._force_close()
+        place, end, header, is_behind, since = start, None, "", False, time.monotonic()
+        while True:
+            reached = place
+            connection = self.connected()
+            try:
+                with self._named(connection):
+                    if end is None:
+                        end = server.log_end(connection)
+                    for chunk in self._dump(connection, place, gtid_set):
+                        is_behind = is_behind or (place.file == end.file != chunk.file)
+                        until = chunk.offset + len(chunk.data)
+                        if chunk.file != place.file or until > place.offset:
+                            place = LogPosition(chunk.file, until)
+                        if chunk.offset == LOG_START:
+                            if chunk.file == header:
+                                continue
+                            header = chunk.file
+                        yield chunk
+            finally:
+                # no COM_QUIT: the server may be in the middle of a packet
+                connection._force_close()
+            if is_behind or (place.file == end.file and place.offset >= end.offset):
+                return
+            since = time.monotonic() if place != reached else since
+            if time.monotonic() - since > _STANDS_STILL or not self.can_begin_at(place.offset):
+                raise SourceUnavailableError(
+                    f"{self.name}: {place}: expected events up to {end}, where the log ended when reading began, found "
+                    "that the server ends its answer here: the dump was ended (KILL QUERY, a shutdown), or the server "
+                    "cannot write its log to its disk; run the step again"
+                )
+            time.sleep(_AGAIN)
+
+    def _dump(self, connection: Any, start: LogPosition, gtid_set: str) -> Iterator[LogChunk]:
+        """What the server sends from a place on, up to where it ends its answer."""
+        self._prepare(connection)
+        # MariaDB 11.8 does not decrypt right what follows FORMAT_DESCRIPTION if a dump begins there
+        at_head = start.offset < min(_HEAD, self.offset_limit)
+        first = LogPosition(start.file, LOG_START) if at_head else start
+        self._request(connection, first, gtid_set)
+        dump = Dump(self.name, connection, first, self.event_bytes, by_gtid=start.offset > self.offset_limit)
+        return _behind(dump.chunks(), start)
 
     @property
     def _host(self) -> str:

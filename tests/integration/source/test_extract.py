@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import shutil
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,9 +22,20 @@ from binlane.plan.manifest import Manifest
 from binlane.source.archive import ArchiveSource
 from binlane.source.end_position import UntilGtid, UntilPosition, UntilTime
 from binlane.source.position_at import place_of
+from binlane.source.protocol import LogChunk
 from binlane.source.start_position import begin
 from binlane.work.files import WorkFolder
-from tests.integration.source.helpers import behind, counted_by_server, fill, live, log_bytes, purge_to, run, window
+from tests.integration.source.helpers import (
+    behind,
+    counted_by_server,
+    fill,
+    live,
+    log_bytes,
+    purge_to,
+    run,
+    wait_for_checkpoint,
+    window,
+)
 
 if TYPE_CHECKING:
     from lab.servers import PrivateServer
@@ -290,6 +302,34 @@ def test_a_reader_that_is_busy_for_longer_than_the_server_waits_to_write_reads_o
         server.query(f"SET GLOBAL net_write_timeout = {before}")
         run(server, "DROP TABLE filled.wide")
     assert read > 8 * 4_000_000 - (8 << 20)
+
+
+def test_a_log_whose_dump_is_killed_is_read_to_its_end(server: PrivateServer) -> None:
+    """The server ends a dump that is killed as it does one that has reached the log's end."""
+    start = begin(live(server), "now").position
+    rows = ["INSERT INTO filled.wide VALUES (REPEAT('x', 4000000))"] * 8
+    run(server, "CREATE DATABASE IF NOT EXISTS filled", "CREATE TABLE filled.wide (b LONGBLOB)", *rows)
+    run(server, "FLUSH BINARY LOGS", *rows)
+    if server.flavor is Flavor.MARIADB:
+        wait_for_checkpoint(server)
+    try:
+        whole = events_of(live(server).read_log(start))
+        chunks, found, kills = live(server).read_log(start), b"", 0
+        for chunk in chunks:
+            found += chunk.data
+            for number, command in server.query("SELECT id, command FROM information_schema.processlist"):
+                if command.startswith("Binlog Dump") and kills < 12:
+                    run(server, f"KILL QUERY {number}")
+                    kills += 1
+    finally:
+        run(server, "DROP TABLE filled.wide")
+    assert kills > 3
+    assert found == whole
+
+
+def events_of(chunks: Iterable[LogChunk]) -> bytes:
+    """All that was read."""
+    return b"".join(chunk.data for chunk in chunks)
 
 
 def test_the_end_follows_an_idle_source_into_its_newest_file(own_server: PrivateServer, tmp_path: Path) -> None:
