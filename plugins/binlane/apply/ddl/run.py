@@ -10,7 +10,7 @@ import pymysql
 
 from binlane.apply.ddl.fingerprint import fingerprint, is_atomic
 from binlane.apply.ddl.outcome import DdlPlace, after_crash, is_revoked, keeps_definitions, left_to_run
-from binlane.apply.ddl.text import repeatable, with_condition, with_database
+from binlane.apply.ddl.text import drops_own_trigger, repeatable, with_condition, with_database
 from binlane.apply.session.connection import AUTOMATIC
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.errors import BinlaneError, UndecidableError
@@ -50,6 +50,9 @@ def run_ddl(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPla
     Outside a transaction, on the connection that holds the lane's lease. Raises UndecidableError, the driver's errors,
     and ApplyError.
     """
+    left_out = None if writer.guard is None else writer.guard.left_out
+    if left_out is not None and drops_own_trigger(session, item, left_out):
+        return
     item = with_database(session, with_condition(session, item))
     # the source's session allowed it, and this variable is not in the log
     history = ", system_versioning_alter_history = KEEP" if session.flavor is Flavor.MARIADB else ""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from binlane.binlog.types.literals import identifier
-from binlane.model import Flavor, Item, SessionContext
+from binlane.model import Flavor, Item, SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
 from binlane.servers.names import is_named
 from binlane.servers.variables import version_number
@@ -20,6 +21,7 @@ _DROPS: Final = re.compile(
     rb"(?P<verb>\s*DROP\s+(?:TABLES?|VIEW|SEQUENCE|DATABASE|SCHEMA|TRIGGER|PROCEDURE|FUNCTION|EVENT)\s+)(?!IF\s+EXISTS\b)",
     re.I,
 )
+_DROPS_TRIGGER: Final = re.compile(rb"\s*DROP\s+TRIGGER\b", re.I)
 _DROPS_IF_EXISTS: Final = re.compile(rb"\s*DROP\s+TABLES?\s+IF\s+EXISTS\b", re.I)
 _LOADABLE: Final = re.compile(
     rb"(?P<head>\s*CREATE\s+(?:AGGREGATE\s+)?FUNCTION\s+)(?!IF\s)(?=(?:`[^`]+`|\"[^\"]+\"|[\w$\x80-\xff]+)\s+RETURNS\s+\w+\s+SONAME\b)",
@@ -83,6 +85,25 @@ def with_database(session: LaneSession, item: Item) -> Item:
     if not names or not names.isascii():
         return item
     return replace(item, payload=f"DROP TABLE IF EXISTS {names}".encode())
+
+
+_TABLE_OF_TRIGGER: Final = (
+    f"SELECT event_object_table FROM information_schema.triggers WHERE {is_named('trigger_schema', '%s')} "
+    f"AND {is_named('trigger_name', '%s')}"
+)
+
+
+def drops_own_trigger(session: LaneSession, item: Item, left_out: Callable[[TableKey], str | None]) -> bool:
+    """Whether the item is a DROP TRIGGER that would drop one of the target's own. The statement names no table: on the
+    source it may have been a trigger on a table that is left out, and what has its name on the target is on another.
+    ``left_out``: the rule that leaves out a table."""
+    if item.context is None or _DROPS_TRIGGER.match(in_parts(item)[1]) is None:
+        return False
+    for name in statement_facts(item.payload, item.context, session.flavor).dropped_triggers:
+        tables = session.rows(_TABLE_OF_TRIGGER, 3 * (name.database,) + 3 * (name.table,))
+        if any(left_out(TableKey(name.database, str(table))) is not None for (table,) in tables):
+            return True
+    return False
 
 
 def repeated(item: Item) -> Item:

@@ -111,6 +111,24 @@ def test_the_plan_lists_what_each_rule_leaves_out(family: Channel, capsys: pytes
     )
 
 
+def test_a_trigger_on_a_table_that_is_left_out_stays_when_the_source_drops_one_of_its_name(family: Channel) -> None:
+    """DROP TRIGGER names no table: the source's may be on a table that is left out, or on one that is taken."""
+    run_on(family.source, *TABLES)
+    family.run()
+    own = "CREATE TRIGGER tenant_1.{} BEFORE INSERT ON tenant_1.log FOR EACH ROW SET NEW.n = {}"
+    family.target.query("CREATE TABLE tenant_1.log (id INT PRIMARY KEY, n INT)")
+    for name in ("counts", "stamps"):
+        family.target.query(own.format(name, 2))
+        run_on(family.source, own.format(name, 1))
+    run_on(family.source, "INSERT INTO tenant_1.t VALUES (1, 1)", "DROP TRIGGER tenant_1.counts")
+    run_on(family.source, "USE tenant_1", "DROP TRIGGER IF EXISTS stamps", "DROP TRIGGER logged")
+    family.run()
+    assert sorted(
+        family.target.query("SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = 'tenant_1'")
+    ) == [("counts",), ("stamps",)]
+    assert family.target.query("SELECT * FROM tenant_1.t") == [(1, 1)]
+
+
 def test_a_window_of_nothing_but_what_is_left_out_moves_the_watermark(family: Channel) -> None:
     run_on(family.source, *TABLES)
     family.run()
