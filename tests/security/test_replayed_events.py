@@ -68,7 +68,7 @@ def test_a_replay_changes_rows_of_users_alone(
             assert channel.target.query("SELECT User FROM mysql.db WHERE User = 'test_evil'") == [], name
         for statements in HARMLESS:
             _record(channel, _log_of(channel.source, *statements))
-            assert channel.cli("replay-skipped", CHANNEL, str(seqno)) == 0, capsys.readouterr().err
+            assert channel.cli("replay-skipped", CHANNEL, str(seqno), "--yes") == 0, capsys.readouterr().err
         assert channel.target.query("SELECT n FROM tenant_1.w ORDER BY n") == [(1,), (2,)]
     finally:
         for server in (channel.source, channel.target):

@@ -232,12 +232,15 @@ def skip(
 def replay_skipped(
     channel: ChannelName,
     seqno: Annotated[int, typer.Argument(help="Seqno of the skipped transaction.")],
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Also where only a person can tell that the target lacks its changes.")
+    ] = False,
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Apply a skipped transaction now, as it was recorded, once."""
     from binlane.orchestration.commands import skip as skipping
 
-    out.print(skipping.replay(channel, channels, seqno))
+    out.print(skipping.replay(channel, channels, seqno, is_confirmed=yes))
 
 
 @app.command()

@@ -3,47 +3,63 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from binlane.apply.lane.block_writers import LogFacts, block_writer
 from binlane.apply.lane.options import ApplyOptions
 from binlane.apply.lane.replayed_items import require_plain
 from binlane.apply.nontransactional_tables import NontransactionalTables
-from binlane.apply.rows.writers import sends_row_events
+from binlane.apply.rows.conflict_detect import ComparingRows
+from binlane.apply.rows.sql import SqlRows
+from binlane.apply.rows.target_row import is_full
+from binlane.apply.rows.writers import BlockWriter, sends_row_events
 from binlane.apply.session.connection import LaneSession
 from binlane.apply.session.rollback import undo
 from binlane.binlog.reader import LogReader
+from binlane.binlog.rows import RowsKind
 from binlane.binlog.rows_payload import payload_limit
-from binlane.errors import ApplyError, PositionError
-from binlane.model import ItemKind
+from binlane.errors import ApplyError, DriftError, PositionError
+from binlane.model import Item, ItemKind, RowCounts
 from binlane.plan.block.builder import BlockLimits
 from binlane.plan.segment.pieces import alone
 from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules
 from binlane.state.orders.skips import ALL_LANES, SKIPPED, mark_replayed, read_skip
+from binlane.state.records.conflicts import Conflict
+from binlane.state.records.repairs import read_repairs
 from binlane.state.windows import read_window
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from binlane.model import RowCounts
-
 _PAYLOAD = 1 << 20
 _USUAL: Final = ApplyOptions()
+_BY_REPAIR: Final = "a repair has written the source's rows since ({})"
 
 
 def replay_skipped(
-    engine: Engine, channel: str, seqno: int, rules: ChannelRules = AS_LOGGED, options: ApplyOptions = _USUAL
+    engine: Engine,
+    channel: str,
+    seqno: int,
+    rules: ChannelRules = AS_LOGGED,
+    options: ApplyOptions = _USUAL,
+    *,
+    is_confirmed: bool = False,
 ) -> RowCounts:
     """Apply the recorded events of a skipped transaction; returns the row changes made.
 
     ``rules``: the channel's filter, renames and collations. ``options``: how its lanes write.
+    ``is_confirmed``: somebody has looked whether the target lacks the changes, where no comparison shows it.
 
-    Raises PositionError if the transaction is not a skipped one or was replayed already; ApplyError for a DDL,
-    for a table without transactions, and for more than changes of rows;
-    DriftError and the driver's errors if the target refuses the transaction, and then nothing has changed.
+    Raises PositionError if the transaction is not a skipped one, was replayed already, or needs to be confirmed;
+    ApplyError for a DDL, for a table without transactions, and for more than changes of rows;
+    DriftError for a row that is another one than before the change; it and the driver's errors if the target refuses
+    the transaction. Nothing has changed then.
     """
     with engine.connect() as connection:
         skip, log = read_skip(connection, channel, seqno)
+        newest = read_repairs(connection, channel, limit=1)
         window = read_window(connection, channel, skip.window_id) if skip.lane == ALL_LANES else None
     if window is not None and not window.is_finished:
         raise PositionError(
@@ -70,14 +86,16 @@ def replay_skipped(
         catalog = stack.enter_context(engine.connect()).execution_options(isolation_level="AUTOCOMMIT")
         source = LogReader(memoryview(log), skip.source.file).format.flavor
         require_plain(items, catalog, source, session.flavor, f"channel {channel}, seqno {seqno}")
-        tables = NontransactionalTables(catalog, source, fires_triggers=not sends_row_events(options.writer))
-        if any(map(tables.may_change, items)):
+        plain = NontransactionalTables(catalog, source, fires_triggers=not sends_row_events(options.writer))
+        if any(map(plain.may_change, items)):
             raise ApplyError(
                 f"channel {channel}, seqno {seqno}: it may change a table without transactions, which keeps the "
                 "changes of a replay that fails and is not recorded: make its changes on the target by hand "
                 f"(`binlane skip {channel} --show {seqno} --write FILE`, `binlane inspect --sql FILE`)"
             )
         writer = block_writer(session, catalog, options, LogFacts(source, last_seqno=seqno, complete_images=False))
+        tables = SqlRows(session, writer.guard)
+        comparing = ComparingRows(writer.rows, tables, _refuse, lambda _: iter(()))
         writer.begin_block(block.format)
         session.begin()
         try:
@@ -85,9 +103,59 @@ def replay_skipped(
                 raise PositionError(
                     f"channel {channel}, seqno {seqno}: another session is replaying the transaction or has replayed it"
                 )
-            rows = writer.write(items, seqno)
+            if not is_confirmed:
+                since = (each.plan for each in newest if each.seqno >= seqno)
+                _require_missing((*map(_BY_REPAIR.format, since), *_unproved(items, tables, seqno)), channel, seqno)
+            rows = _compared_and_written(items, comparing, writer, seqno)
         except BaseException:
             undo(session)
             raise
         session.commit()
         return rows
+
+
+def _compared_and_written(
+    items: Sequence[Item], comparing: ComparingRows, writer: BlockWriter, seqno: int
+) -> RowCounts:
+    written = RowCounts()
+    for has_rows, run in groupby(items, key=lambda item: item.kind is ItemKind.ROWS):
+        if not has_rows:
+            written += writer.write(run, seqno)
+            continue
+        for item in run:
+            # in front of the writer, which sets the session to the item's modes
+            comparing.compare(item, seqno)
+            written += writer.write((item,), seqno)
+    return written
+
+
+def _require_missing(unknown: Sequence[str], channel: str, seqno: int) -> None:
+    if unknown:
+        raise PositionError(
+            f"channel {channel}, seqno {seqno}: expected a transaction whose changes the target lacks, found one whose "
+            f"changes may be there: {'; '.join(dict.fromkeys(unknown))}; nothing was written: look at the changes "
+            f"(`binlane skip {channel} --show {seqno} --write FILE`, `binlane inspect --sql FILE`) and at the target's "
+            f"rows; if these lack them, `binlane replay-skipped {channel} {seqno} --yes`"
+        )
+
+
+def _unproved(items: Sequence[Item], tables: SqlRows, seqno: int) -> Iterator[str]:
+    """Why the target's rows do not show that they lack the changes."""
+    for item in items:
+        if item.kind is not ItemKind.ROWS:
+            yield "a statement changes the rows that it finds now"
+            continue
+        for table, event, _ in tables.events(item.payload, seqno):
+            key = table.bound.key
+            if event.kind is RowsKind.INSERT:
+                if not any(one.unique for one in table.target.keys):
+                    yield f"a row is inserted into {key}, which has no unique key that would refuse it the second time"
+            elif not all(each.before and is_full(table, each.before) for each in table.decoder.changes(event)):
+                yield f"the log has only some columns of a row of {key} before their change"
+
+
+def _refuse(conflict: Conflict) -> None:
+    raise DriftError(
+        f"{conflict.table}: expected the row {dict(conflict.key)} as the log has it before its {conflict.change}, "
+        "found other values: it has the change, or a later one; nothing was written: make what is missing by hand"
+    )

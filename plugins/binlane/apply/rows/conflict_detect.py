@@ -128,12 +128,17 @@ class ComparingRows:
         compared."""
         written = RowCounts()
         for item in items:
-            users_tables(item.payload, self.sql.guard)
-            self.sql.enter()
-            self._compare(item, seqno)
-            self.sql.leave()
+            self.compare(item, seqno)
             written += self.inner.write(iter((item,)), seqno)
         return written
+
+    def compare(self, item: Item, seqno: int) -> None:
+        """Compare the rows of an item and note those that differ; nothing is written. The session's modes are the usual
+        ones then."""
+        users_tables(item.payload, self.sql.guard)
+        self.sql.enter()
+        self._compare(item, seqno)
+        self.sql.leave()
 
     def _compare(self, item: Item, seqno: int) -> None:
         changes = self._first_changes(item, seqno)

@@ -183,20 +183,21 @@ def show(name: str, folder: Path, seqno: int, write_to: Path | None) -> View:
     return _details(found, write_to)
 
 
-def replay(name: str, folder: Path, seqno: int) -> str:
-    """Apply a skipped transaction after all, once."""
+def replay(name: str, folder: Path, seqno: int, *, is_confirmed: bool = False) -> str:
+    """Apply a skipped transaction after all, once. ``is_confirmed``: also where only a person can tell that the target
+    lacks its changes."""
     channel, endpoints = load(name, folder)
     with (
         target_state(endpoints.target) as engine,
         driver_errors(),
-        audited(endpoints.target, name, "replay-skipped", {"seqno": seqno}),
+        audited(endpoints.target, name, "replay-skipped", {"seqno": seqno, "--yes": is_confirmed}),
     ):
         with engine.connect() as connection:
             # only for the setting that decides whether the case of names counts
             schema = read_schema(connection, ())
             writer = chosen_writer(connection, channel.apply.writer)
         options = replace(apply_options(channel), writer=writer)
-        rows = replay_skipped(engine, name, seqno, rules_of(channel, schema), options)
+        rows = replay_skipped(engine, name, seqno, rules_of(channel, schema), options, is_confirmed=is_confirmed)
     return f"channel {name}: seqno {seqno:,} was replayed: {rows} by its rows, and its statements"
 
 

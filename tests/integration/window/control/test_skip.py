@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import getpass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -14,7 +16,8 @@ from binlane.orchestration import steps
 from binlane.orchestration.plan_file import read_plan
 from binlane.servers.engines import engine_of
 from binlane.state.orders.skips import read_skip
-from tests.integration.window.conftest import CHANNEL, Channel, run_on
+from tests.conftest import requires_mysql
+from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
 from tests.integration.window.control.test_stop import apply_all, channel, planned
 
 __all__ = ["channel"]
@@ -164,3 +167,104 @@ def test_a_skipped_ddl_does_not_run(channel: Channel, capsys: pytest.CaptureFixt
         in said
     )
     assert "DROP TABLE" in said
+
+
+_MADE: Final = (
+    "CREATE DATABASE tenant_1",
+    "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, n INT)",
+    "CREATE TABLE tenant_1.log (n INT)",
+    "INSERT INTO tenant_1.t VALUES (1, 10), (2, 20)",
+)
+_BY_TEXT: Final = "SET SESSION binlog_format = STATEMENT"
+REPLAYS: Final[Mapping[str, tuple[Sequence[str], Sequence[str], str, Sequence[str]]]] = {
+    "a row that a later window has changed": (
+        ("UPDATE tenant_1.t SET n = 11 WHERE id = 1",),
+        (),
+        "tenant_1.t: expected the row {'id': '1'} as the log has it before its update",
+        ("UPDATE tenant_1.t SET n = 12 WHERE id = 1",),
+    ),
+    "a row that has its change": (
+        ("UPDATE tenant_1.t SET n = 11 WHERE id = 1",),
+        ("UPDATE tenant_1.t SET n = 11 WHERE id = 1",),
+        "tenant_1.t: expected the row {'id': '1'} as the log has it before its update",
+        (),
+    ),
+    "a row to delete that is another one by now": (
+        ("DELETE FROM tenant_1.t WHERE id = 2",),
+        ("UPDATE tenant_1.t SET n = 21 WHERE id = 2",),
+        "tenant_1.t: expected the row {'id': '2'} as the log has it before its delete",
+        (),
+    ),
+    "a row of which the log has the key alone": (
+        ("SET SESSION binlog_row_image = MINIMAL", "UPDATE tenant_1.t SET n = 11 WHERE id = 1"),
+        (),
+        "the log has only some columns of a row of tenant_1.t before their change",
+        (),
+    ),
+    "a statement": (
+        (_BY_TEXT, "UPDATE tenant_1.t SET n = n + 1 WHERE id = 1"),
+        (),
+        "a statement changes the rows that it finds now",
+        (),
+    ),
+    "a row without a key": (
+        ("INSERT INTO tenant_1.log VALUES (1)",),
+        (),
+        "a row is inserted into tenant_1.log, which has no unique key that would refuse it the second time",
+        (),
+    ),
+}
+"""The skipped transaction; what is done on the target then; what is said of its replay; a transaction that is applied
+before it."""
+
+
+@pytest.mark.parametrize("flavor", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+@pytest.mark.parametrize("case", REPLAYS)
+def test_what_may_be_there_already_is_not_replayed(
+    case: str, flavor: str, channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    skipped, done, said, later = REPLAYS[case]
+    channel = channel_of(flavor, flavor)
+    for server in (channel.source, channel.target):
+        run_on(server, *_MADE, log=False)
+    run_on(channel.source, *skipped)
+    if later:
+        run_on(channel.source, *later)
+    seqno = _skipped(channel)
+    run_on(channel.target, *done, log=False)
+    rows = (channel.rows_of(channel.target),)
+    capsys.readouterr()
+    assert channel.cli("replay-skipped", CHANNEL, str(seqno)) == 1
+    assert said in " ".join(capsys.readouterr().err.split())
+    # what differs is never overwritten; what no comparison shows is asked about
+    is_shown = "expected the row" in said
+    assert channel.cli("replay-skipped", CHANNEL, str(seqno), "--yes") == (1 if is_shown else 0)
+    assert (rows == (channel.rows_of(channel.target),)) is is_shown
+    if not is_shown:
+        channel.assert_equal()
+
+
+def test_after_a_recopy_a_replay_asks(channel: Channel, capsys: pytest.CaptureFixture[str]) -> None:
+    """The inserted row was deleted on the source since: nothing on the target stands in its way."""
+    for server in (channel.source, channel.target):
+        run_on(server, *_MADE, log=False)
+    run_on(channel.source, "INSERT INTO tenant_1.t VALUES (3, 30)")
+    seqno = _skipped(channel)
+    run_on(channel.source, "DELETE FROM tenant_1.t WHERE id = 3", log=False)
+    assert channel.cli("recopy", CHANNEL, "--table", "tenant_1.t", "--yes") == 0
+    capsys.readouterr()
+    assert channel.cli("replay-skipped", CHANNEL, str(seqno)) == 1
+    assert "a repair has written the source's rows since (recopy tenant_1.t)" in " ".join(
+        capsys.readouterr().err.split()
+    )
+    channel.assert_equal()
+
+
+def _skipped(channel: Channel) -> int:
+    """The seqno of the window's first transaction, which was skipped in a window that is finished."""
+    adopted = planned(channel)
+    seqno = read_plan(adopted["plan"]).first_seqno
+    assert channel.cli("skip", CHANNEL, "--seqno", str(seqno), "--reason", "later") == 0
+    apply_all(channel, adopted)
+    steps.advance(channel.config, channel.endpoints, adopted["plan"])
+    return seqno

@@ -292,7 +292,7 @@ def test_a_skipped_transaction_is_replayed_in_its_mode(channel_of: ChannelOf) ->
     assert channel.cli("skip", CHANNEL, "--seqno", str(first + 2), "--reason", "a test") == 0
     channel.go_on(window)
     assert len(channel.target.query("SELECT * FROM tenant_1.t")) == 2
-    replay_skipped(engine_of(channel.endpoints.target), CHANNEL, first + 2)
+    replay_skipped(engine_of(channel.endpoints.target), CHANNEL, first + 2, is_confirmed=True)
     channel.assert_equal()
 
 
