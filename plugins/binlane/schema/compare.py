@@ -15,7 +15,7 @@ from typing import Final
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.schema.model import Column, ForeignKey, Generated, Key, Schema, Table
-from binlane.schema.normalize import NEAREST_COLLATION, OLD_FORMAT, SAME_COLLATION, comparable
+from binlane.schema.normalize import NEAREST_COLLATION, OLD_FORMAT, SAME_COLLATION, comparable, across_families
 from binlane.schema.shell_names import shell_name
 
 JSON_HINT: Final = (
@@ -322,9 +322,11 @@ def _compare_collation(
     ours, theirs = source.collation, target.collation
     if ours is None or theirs is None or source.charset != target.charset:
         return
+    given = rules.collations.get(ours)
+    if not rules.same_flavor:
+        ours = across_families(ours, rules.target_collations)
     if SAME_COLLATION.get(ours, ours) == SAME_COLLATION.get(theirs, theirs):
         return
-    given = rules.collations.get(ours)
     if given is not None:
         if given == theirs:
             yield from _given_collation(table, target, ours, in_key)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from binlane.binlog.types.sql_types import Arguments, sql_type
@@ -29,6 +30,11 @@ _PIECES: Final = re.compile(r"'(?:[^'\\]|''|\\.)*'|[^']+|'", re.DOTALL)
 
 SAME_COLLATION: Final = {"utf8mb4_0900_bin": "utf8mb4_nopad_bin"}
 """MySQL's name -> MariaDB's, for collations that compare code points and do not pad."""
+RENAMED_COLLATIONS: Final = {
+    f"{charset}_croatian_ci": f"{charset}_croatian_mysql561_ci"
+    for charset in ("utf8mb3", "utf8mb4", "ucs2", "utf16", "utf32")
+}
+"""MySQL's name -> MariaDB's, for collations whose name of MySQL is that of another one of MariaDB."""
 NEAREST_COLLATION: Final = {
     "utf8mb4_0900_ai_ci": "utf8mb4_uca1400_nopad_ai_ci",
     "utf8mb4_0900_as_ci": "utf8mb4_uca1400_nopad_as_ci",
@@ -39,6 +45,7 @@ NEAREST_COLLATION: Final = {
     "utf8mb4_uca1400_ai_ci": "utf8mb4_unicode_520_ci",
 }
 """The closest collation of the other family. Never equal: MySQL follows Unicode 9.0, MariaDB Unicode 14.0."""
+_MYSQL_NAMES: Final = {theirs: ours for ours, theirs in RENAMED_COLLATIONS.items()}
 OLD_FORMAT: Final = " (old format)"
 """Behind the name of a temporal type as MySQL before 5.6.4 and MariaDB with mysql56_temporal_format=OFF store it."""
 
@@ -94,6 +101,16 @@ def charset_name(name: str | None) -> str | None:
 def collation_name(name: str | None) -> str | None:
     """The collation's name of today: ``utf8_bin`` is ``utf8mb3_bin``."""
     return f"utf8mb3_{name.removeprefix('utf8_')}" if name is not None and name.startswith("utf8_") else name
+
+
+def across_families(name: str, known: Collection[str]) -> str:
+    """What a collation of one family is called on a server of the other one, which has the collations ``known``; the
+    name itself, unless it means another collation there."""
+    if name in RENAMED_COLLATIONS:
+        renamed = RENAMED_COLLATIONS[name]
+        # a server without that name is MySQL, and the collation is MariaDB's own
+        return renamed if renamed in known else f"MariaDB's {name}"
+    return _MYSQL_NAMES.get(name, name)
 
 
 def mysql_default(value: str | None, *, is_expression: bool, is_binary: bool) -> str | None:

@@ -233,6 +233,27 @@ def test_one_collation_under_two_names_is_one_collation() -> None:
     assert fatal(compare(mysql, table(TEXT), rules)) == ["collation"]
 
 
+@pytest.mark.parametrize("charset", ["utf8mb3", "utf8mb4", "ucs2", "utf16", "utf32"])
+def test_one_name_of_two_collations_is_no_collation_of_both(charset: str) -> None:
+    """MariaDB's own .._croatian_ci is another one than MySQL's, which it calls .._croatian_mysql561_ci."""
+    name, renamed = f"{charset}_croatian_ci", f"{charset}_croatian_mysql561_ci"
+    column = change(TEXT, charset=charset)
+    mysqls, mariadbs = (table(change(column, collation=each)) for each in (name, renamed))
+    on_mariadb, on_mysql = (
+        Rules(same_flavor=False, target_collations=frozenset(known)) for known in ((name, renamed), (name,))
+    )
+    # from MySQL to MariaDB
+    assert compare(mysqls, mariadbs, on_mariadb) == ()
+    [other] = compare(mysqls, table(change(column, collation=name)), on_mariadb)
+    assert (other.severity, other.expected, other.found) == (Severity.FATAL, renamed, name)
+    # from MariaDB to MySQL
+    assert compare(mariadbs, mysqls, on_mysql) == ()
+    [lacking] = compare(mysqls, mysqls, on_mysql)
+    assert (lacking.severity, lacking.expected) == (Severity.INFO, f"MariaDB's {name}")
+    # in one family
+    assert compare(mysqls, mysqls, Rules(target_collations=frozenset({name}))) == ()
+
+
 def test_an_expression_that_only_prints_otherwise_is_no_difference() -> None:
     ours = table(change(A, generated=Generated.STORED, expression="(`id` + 1)"))
     theirs = table(change(A, generated=Generated.STORED, expression="`id` + 1"))

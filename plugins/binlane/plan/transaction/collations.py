@@ -17,6 +17,7 @@ from binlane.binlog.types.collations import UTF8MB4_GENERAL_CI, charset_name, co
 from binlane.binlog.variables import value_collation, with_collation
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SessionContext
+from binlane.schema.normalize import RENAMED_COLLATIONS
 from binlane.schema.normalize import charset_name as full_charset
 from binlane.schema.normalize import collation_name as full_name
 from binlane.sql.parse.cursor import is_symbol
@@ -48,9 +49,17 @@ class Collations:
         self, sql: bytes, context: SessionContext, source: Flavor, target: Flavor
     ) -> tuple[bytes, SessionContext]:
         """A statement of a ``source`` server and its session, with the target's collations."""
-        if not self.rules:
+        names_croatian = source is not target and b"_croatian_" in sql.lower()
+        chosen = self._with_renamed(source) if names_croatian else self
+        if not chosen.rules:
             return sql, context
-        return self._text(sql, context, source), self._session(context, source, target)
+        return chosen._text(sql, context, source), chosen._session(context, source, target)
+
+    def _with_renamed(self, source: Flavor) -> Collations:
+        """With the names of the other family for collations of a ``source`` server that it calls otherwise."""
+        renamed = RENAMED_COLLATIONS.items()
+        pairs = renamed if source is Flavor.MYSQL else [(theirs, ours) for ours, theirs in renamed]
+        return Collations((*pairs, *self.rules))
 
     def _session(self, context: SessionContext, source: Flavor, target: Flavor) -> SessionContext:
         def number(known: int | None) -> int | None:

@@ -13,7 +13,7 @@ from typing import Final
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
-from binlane.schema.normalize import SAME_COLLATION, comparable
+from binlane.schema.normalize import SAME_COLLATION, comparable, across_families
 from binlane.sql.sql_modes import alike_modes
 
 _WIDTH: Final = re.compile(r"\b(tinyint|smallint|mediumint|int|bigint|year)\(\d+\)")
@@ -77,5 +77,8 @@ class Equivalence:
         return re.sub(r"\butf8\b", "utf8mb3", text)
 
     def _collation(self, name: str) -> str:
-        name = self.given.get(name, name)
+        if name in self.given:
+            name = self.given[name]
+        elif self.flavors[0] is not self.flavors[1]:
+            name = across_families(name, self.collations)
         return SAME_COLLATION.get(name, name)

@@ -26,7 +26,7 @@ from binlane.plan.transaction.rename import is_alias, meant, name_of, renamed_sc
 from binlane.schema.compare import Rules
 from binlane.schema.letter_case import lower
 from binlane.schema.model import Schema, Table
-from binlane.schema.normalize import SAME_COLLATION
+from binlane.schema.normalize import SAME_COLLATION, across_families
 from binlane.servers.stored_bodies import is_gone
 from binlane.servers.variables import version_number
 from binlane.shards.renaming import Renaming
@@ -246,9 +246,13 @@ class Definitions:
 
     def _default(self, obj: SchemaObject, ours: str | None, theirs: str | None) -> Iterator[DefinitionDifference]:
         """The default collation of a database or a table, if the target could have the source's."""
-        ours = self.rules.collations.given.get(ours or "", ours)
-        wanted = SAME_COLLATION.get(ours or "", ours)
         known = self.schemas[1].collations
+        given = self.rules.collations.given.get(ours or "")
+        if given is not None:
+            ours = given
+        elif ours and self.schemas[0].flavor is not self.schemas[1].flavor:
+            ours = across_families(ours, known)
+        wanted = SAME_COLLATION.get(ours or "", ours)
         if not ours or not theirs or SAME_COLLATION.get(theirs, theirs) == wanted or not {ours, wanted} & known:
             return
         collation = ours if ours in known else wanted

@@ -12,7 +12,7 @@ from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules
 from binlane.plan.transaction.rename import name_of, renamed_schema
 from binlane.schema.compare import Rules, Severity, compare
 from binlane.schema.model import Schema, Table
-from binlane.schema.normalize import SAME_COLLATION
+from binlane.schema.normalize import SAME_COLLATION, across_families
 from binlane.schema.shell_names import shell_name
 from binlane.servers.variables import version_number
 from binlane.state.records.verifications import AS_BEFORE
@@ -65,7 +65,7 @@ def pair(source: Schema, target: Schema, channel: ChannelRules = AS_LOGGED) -> T
         if fatal:
             not_comparable[theirs.key] = str(fatal[0])
         else:
-            by_key = _same_key(ours, theirs)
+            by_key = _same_key(ours, theirs, rules)
             both[theirs.key] = compared(ours, theirs, flavors, by_key=by_key, types_json=types_json)
     for table in target.tables.values():
         database = renaming.source(table.key.database)
@@ -95,12 +95,15 @@ def _by_name(entry: tuple[TableKey, object]) -> str:
     return str(entry[0])
 
 
-def _same_key(source: Table, target: Table) -> bool:
+def _same_key(source: Table, target: Table, rules: Rules) -> bool:
     """Whether both servers order the rows alike: a chunk must hold the same keys on both."""
-    return _ordered_by(source) == _ordered_by(target)
+    ours = _ordered_by(source)
+    if not rules.same_flavor:
+        ours = [(name, across_families(collation, rules.target_collations)) for name, collation in ours]
+    return ours == _ordered_by(target)
 
 
-def _ordered_by(table: Table) -> list[tuple[str, str | None]]:
+def _ordered_by(table: Table) -> list[tuple[str, str]]:
     collations = {column.name: column.collation for column in table.columns}
     parts = () if table.primary_key is None else table.primary_key.columns
     names = [part.name or "" for part in parts]

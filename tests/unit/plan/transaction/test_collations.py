@@ -51,6 +51,21 @@ def test_only_collations_and_bare_character_sets_change(sql: str, expected: str 
     assert found.decode() == (sql if expected is None else expected)
 
 
+@pytest.mark.parametrize("rules", [Collations(), RULES])
+def test_a_collation_that_the_other_family_has_under_another_name_is_named_so(rules: Collations) -> None:
+    mysqls = b"CREATE TABLE t (a CHAR(1) COLLATE utf8_croatian_ci, b CHAR(1) COLLATE utf8mb4_Croatian_ci)"
+    mariadbs = (
+        b"CREATE TABLE t (a CHAR(1) COLLATE utf8mb3_croatian_mysql561_ci, "
+        b"b CHAR(1) COLLATE utf8mb4_croatian_mysql561_ci)"
+    )
+    named = b"CREATE TABLE t (a CHAR(1) COLLATE utf8mb3_croatian_ci, b CHAR(1) COLLATE utf8mb4_croatian_ci)"
+    assert rules.statement(mysqls, SessionContext(), Flavor.MYSQL, Flavor.MARIADB)[0] == mariadbs
+    assert rules.statement(mariadbs, SessionContext(), Flavor.MARIADB, Flavor.MYSQL)[0] == named
+    assert rules.statement(mysqls, SessionContext(), Flavor.MYSQL, Flavor.MYSQL)[0] == mysqls
+    own = Collations((("utf8mb4_croatian_ci", "utf8mb4_bin"),))
+    assert b"b CHAR(1) COLLATE utf8mb4_bin" in own.statement(mysqls, SessionContext(), Flavor.MYSQL, Flavor.MARIADB)[0]
+
+
 def test_a_bare_character_set_stays_where_the_session_says_nothing_of_it() -> None:
     sql = b"CREATE TABLE t (a CHAR(1)) CHARSET=utf8mb4"
     assert RULES.statement(sql, SessionContext(), Flavor.MYSQL, Flavor.MARIADB)[0] == sql
