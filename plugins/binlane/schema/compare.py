@@ -15,7 +15,7 @@ from typing import Final
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.schema.model import Column, ForeignKey, Generated, Key, Schema, Table
-from binlane.schema.normalize import NEAREST_COLLATION, OLD_FORMAT, SAME_COLLATION, comparable, across_families
+from binlane.schema.normalize import NEAREST_COLLATION, OLD_FORMAT, SAME_COLLATION, across_families, comparable
 from binlane.schema.shell_names import shell_name
 
 JSON_HINT: Final = (

@@ -13,7 +13,7 @@ from typing import Final
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
-from binlane.schema.normalize import SAME_COLLATION, comparable, across_families
+from binlane.schema.normalize import SAME_COLLATION, across_families, comparable
 from binlane.sql.sql_modes import alike_modes
 
 _WIDTH: Final = re.compile(r"\b(tinyint|smallint|mediumint|int|bigint|year)\(\d+\)")
