@@ -113,14 +113,22 @@ def present_databases(session: Session) -> frozenset[str]:
     return frozenset(name for (name,) in session.texts("SELECT schema_name FROM information_schema.schemata"))
 
 
-def move(session: Session, databases: Mapping[str, str], programs: tuple[ProgramText, ...], on: str) -> list[str]:
-    """Move what is still in the unfinished ``databases``; messages about views that could not be made. ``on``: how the
-    restore goes on behind an error."""
+def move(
+    session: Session,
+    databases: Mapping[str, str],
+    replaced: Collection[str],
+    programs: tuple[ProgramText, ...],
+    on: str,
+) -> list[str]:
+    """Move what is still in the unfinished ``databases``; messages about views that could not be made. ``replaced``:
+    final names whose tables are there. ``on``: how the restore goes on behind an error."""
     present = present_databases(session)
     left = {old: new for old, new in databases.items() if old in present}
     if not left:
         # an attempt was killed behind its last statement
         return []
+    if waits(session, left):
+        _require_empty(session, {*left.values()} - {*replaced}, on)
     for old, new in left.items():
         if new not in present:
             statement = read_definition(session, SchemaObject("database", old, "")).statement
@@ -141,6 +149,22 @@ def move(session: Session, databases: Mapping[str, str], programs: tuple[Program
     for old in left:
         drop_database(session, old)
     return notes
+
+
+def waits(session: Session, databases: Collection[str]) -> bool:
+    """Whether the unfinished ``databases`` have tables: all of them move in one statement, so none has then."""
+    return any(map(is_moved, contents(session, databases)))
+
+
+def _require_empty(session: Session, names: Collection[str], on: str) -> None:
+    """Raises PrecheckError if somebody has put something under a final name since the windows ended."""
+    if found := sorted(contents(session, names), key=str):
+        one = found[0]
+        raise PrecheckError(
+            f"target: database {one.database}: expected no database of this name, or an empty one, found {one.kind} "
+            f"{one.database}.{one.name}: somebody has made it since this restore's windows ended, and a restore never "
+            f"writes over it; drop or rename it, {on}"
+        )
 
 
 def require_programs(programs: tuple[ProgramText, ...], databases: Collection[str], flavor: Flavor) -> list[Definition]:

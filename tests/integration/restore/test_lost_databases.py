@@ -4,7 +4,7 @@ production changes its name, and what the message names leads out."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -13,6 +13,8 @@ from binlane.orchestration import steps
 from binlane.orchestration.commands.copies import restore as restoring
 from binlane.orchestration.commands.copies.restore_windows import apply_windows
 from binlane.orchestration.lane_processes import LaneProcesses
+from binlane.restore import final_names
+from binlane.restore.final_names import moved
 from binlane.state.leases import load_lease
 from tests.integration.restore.scene import answer, contents, scene_of
 from tests.integration.restore.test_replace import former_of
@@ -155,3 +157,38 @@ def test_an_extension_that_was_interrupted_goes_to_no_earlier_end(
     assert f"are at no moment of the log: a part of them may be at {places[8 if is_planned else 6]}, others" in said
     assert f"on the way to {places[9]}" in said
     assert scene.databases() == {"back"}
+
+
+THEIRS: Final = (
+    "CREATE DATABASE back",
+    "CREATE TABLE back.mine (id INT PRIMARY KEY)",
+    "CREATE PROCEDURE back.p() SELECT 'mine'",
+)
+
+
+@pytest.mark.parametrize("way_out", ["continue", "drop"])
+def test_what_somebody_has_made_under_the_final_name_stays_theirs(
+    channel: Channel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, way_out: str
+) -> None:
+    scene = scene_of(channel)
+    target = channel.target
+    with monkeypatch.context() as patch:
+        # RENAME TABLE fails behind the CREATE DATABASE
+        patch.setattr(final_names, "moved", lambda each, new: f"{moved(each, new)}, back.gone TO {new}.gone")
+        assert scene.restore("r1", "--yes", base="one.sql") != 0
+    assert scene.databases() == {"back", "back_unfinished"}
+    run_on(target, "DROP DATABASE back", *THEIRS, log=False)
+    theirs = contents(target, "back")
+    capsys.readouterr()
+    assert scene.channel.cli("restore", "--continue", "r1") != 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "expected no database of this name, or an empty one, found procedure back.p" in said
+    assert contents(target, "back") == theirs
+    if way_out == "drop":
+        assert scene.channel.cli("restore", "--drop", "r1") == 0, capsys.readouterr().err
+        assert scene.databases() == {"back"}
+        assert contents(target, "back") == theirs
+    else:
+        run_on(target, "DROP DATABASE back", "CREATE DATABASE back", log=False)
+        assert scene.channel.cli("restore", "--continue", "r1") == 0, capsys.readouterr().err
+        assert contents(target, "back") == scene.expected

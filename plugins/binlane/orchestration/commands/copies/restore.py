@@ -60,7 +60,7 @@ from binlane.orchestration.terminal import Grid, Terminal, View
 from binlane.restore.dump_folder import DumpFolder, dump_of
 from binlane.restore.dump_load import DumpLoad
 from binlane.restore.end import order
-from binlane.restore.final_names import later, move, present_databases, read_final_programs, require_free
+from binlane.restore.final_names import later, move, present_databases, read_final_programs, require_free, waits
 from binlane.restore.inexact_columns import inexact_notice
 from binlane.restore.moved_tables import require_movable
 from binlane.restore.replacement import change_places, have_changed_places, put_back, require_places
@@ -490,7 +490,8 @@ def _replace(running: _Running, found: Restore, session: Session) -> None:
 
 def _move(running: _Running, found: Restore, session: Session) -> None:
     names = running.names(found)
-    running.notes += move(session, names, found.programs.texts, f"then `binlane restore --continue {running.name}`")
+    on = f"then `binlane restore --continue {running.name}`"
+    running.notes += move(session, names, dict(found.definition.replaced), found.programs.texts, on)
     if lost := sorted({*names.values()} - present_databases(session)):
         raise ConfigError(
             f"restore {running.name}: expected database {lost[0]} on the target, found none: somebody has dropped it "
@@ -538,7 +539,8 @@ def drop_restore(
             with audited(running.endpoints.target, name, "restore --drop", {"stage": found.stage}, by):
                 if found.stage == REPLACING:
                     _put_back(running, found, session)
-                if found.stage not in (COMPLETE, EXTENDING, MOVING):
+                has_moved = found.stage == MOVING and present_databases(session).isdisjoint(running.names(found))
+                if found.stage not in (COMPLETE, EXTENDING) and not has_moved:
                     made = dict(found.definition.replaced).values() if found.stage == REPLACING else ()
                     for database in (*running.names(found), *(each for each in made if not contents(session, [each]))):
                         drop_database(session, database)
@@ -558,7 +560,9 @@ def _gets_names(session: Session, running: _Running, found: Restore) -> bool:
     names = running.names(found)
     if found.stage == REPLACING:
         return have_changed_places(session, names, dict(found.definition.replaced))
-    return found.stage == MOVING and not present_databases(session).isdisjoint(names)
+    # until the tables move, nothing has a final name but what was replaced
+    may_go = not found.definition.replaced and waits(session, names)
+    return found.stage == MOVING and not may_go and not present_databases(session).isdisjoint(names)
 
 
 def _between(found: Restore, running: _Running) -> str:
