@@ -28,10 +28,11 @@ TRANSACTIONS: Final = 60_032
 """A window of a busy minute: what a command's start costs shows in it as it does for a user."""
 _SHORT: Final = 30_016
 """For workloads about which the apply step alone is asked, so that all benchmarks take less than two hours."""
-_LONG: Final = ("tenants", "fleet", "inserts", "oltp")
+_LONG: Final = {"mariadb": ("tenants", "fleet", "inserts", "oltp"), "mysql": ("tenants",)}
+_EVERY_WAY: Final = ("mariadb", "tenants")
 _WORKLOADS: Final[dict[str, tuple[str, ...]]] = {
     "mariadb": tuple(WORKLOADS),
-    "mysql": ("tenants", "hot", "inserts", "wide", "oltp", "large"),
+    "mysql": ("tenants", "inserts", "wide", "oltp", "large"),
 }
 """By family; the others ask about lanes and barriers, in which the families do not differ."""
 _GIGABYTES: Final = 6.0
@@ -73,9 +74,9 @@ def _apply_steps(scale: float, runs: int) -> tuple[Measured, ...]:
         Measured(
             f"{workload}-{flavor}", "benchmarks.native",
             ("--flavor", flavor, "--workload", workload,
-             *_sized(TRANSACTIONS if workload in _LONG else _SHORT, scale, runs),
-             *(every if workload == "tenants" else four),
-             *(() if workload == "tenants" else ("--only", f"8 threads,{START},{LIMIT},binlane"))),
+             *_sized(TRANSACTIONS if workload in _LONG[flavor] else _SHORT, scale, runs),
+             *(every if (flavor, workload) == _EVERY_WAY else four),
+             *(() if (flavor, workload) == _EVERY_WAY else ("--only", f"8 threads,{START},{LIMIT},binlane"))),
             native_file(flavor, workload),
         )
         for flavor, workloads in _WORKLOADS.items()
@@ -162,6 +163,15 @@ def _windows_and_tools(scale: float, runs: int) -> tuple[Measured, ...]:
     archive = Measured(
         "archive", "benchmarks.archive", ("--gigabytes", str(_GIGABYTES * scale)), "archive.json"
     )  # fmt: skip
+    first_uses = [
+        Measured(
+            f"first-use-{flavor}",
+            "benchmarks.first_use",
+            ("--flavor", flavor, "--orders", str(max(100, round(300_000 * scale)))),
+            f"first-use-{flavor}.json",
+        )
+        for flavor in ("mariadb", "mysql")
+    ]
     distant = Measured(
         "distant", "benchmarks.distant", ("--transactions", str(max(1, round(20_000 * scale)))), "distant-mariadb.json"
     )
@@ -180,7 +190,7 @@ def _windows_and_tools(scale: float, runs: int) -> tuple[Measured, ...]:
         )
         for flavor in ("mariadb", "mysql")
     ]
-    return (*windows, under_airflow, *lags, *others, *copies, archive, distant, *sizes, board)
+    return (*windows, under_airflow, *lags, *others, *copies, *first_uses, archive, distant, *sizes, board)
 
 
 def main(

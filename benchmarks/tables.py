@@ -48,7 +48,7 @@ WINDOWS: Final = (
 """Results of windows with ``--whole``: of ten minutes, and of an hour, of a source with 1,000 transactions a second."""
 DURATIONS: Final = "durations.json"
 """What each benchmark of ``benchmarks.all`` took, in seconds."""
-LATER: Final = ("tenants", "oltp", "fleet")
+LATER: Final = ("tenants", "fleet")
 """Workloads whose second window is measured, too."""
 _HOUR_UNDER_AIRFLOW: Final = "under-airflow-hour.json"
 _REPLICA: Final = "replica, 8 threads"
@@ -425,10 +425,43 @@ def first_copies(results: Path) -> str:
     )
 
 
+def first_use(results: Path) -> str:
+    """From the wheel to "every row equal", and windows of one size, one after the other."""
+    found = [_stored(results, f"first-use-{flavor}.json") for flavor in _SERVERS]
+    shown = ("new", "bootstrap", "first window", "verify", "second window", "third window")
+    rows = [
+        (
+            f"{_SERVERS[each['arguments']['flavor']]} {_series(each['settings']['version'])}",
+            *(f"{each['commands'][name]['seconds']:.1f}" for name in shown),
+            f"{sum(each['commands'][name]['seconds'] for name in shown[:4]):.1f}",
+        )
+        for each in found
+    ]
+    head = ("servers, seconds", "`binlane new`", "`bootstrap`", "`run`, for the first time", "`verify --full`",
+            "`run` again", "`run` once more", "to \"every row equal\"")  # fmt: skip
+    first = found[0]
+    return (
+        f"{first['rows']:,} rows at the start, {first['arguments']['transactions']:,} transactions in each window; the "
+        f"environment had nothing but the wheel\nand its packages, {first['packages_bytes'] / 1e6:.0f} MB; one run, "
+        f"{_machine({**first, 'windows': found})}.\n\n{_table(head, rows)}"
+    )
+
+
+def durations(results: Path) -> str:
+    """What all benchmarks took."""
+    found = _stored(results, DURATIONS)
+    whole, longest = sum(found.values()) / 60, sorted(found, key=lambda name: -found[name])[:5]
+    return (
+        f"`benchmarks.all` took {whole:.0f} minutes when it was last run; the longest were "
+        f"{', '.join(f'`{name}` {found[name] / 60:.1f}' for name in longest)}.\n"
+    )
+
+
 _PROCESSES: Final = ("driver JVM", "driver Python", "executor JVM", "executor Python", "process")
 PARTS: Final[Mapping[Path, Mapping[str, Callable[[Path], str]]]] = {
-    README: {"headline": headline},
+    README: {"headline": headline, "first use": first_use},
     PAGE: {
+        "durations": durations,
         "all ways": every_way,
         "workloads": workloads,
         "large over two lanes": large_divided,
