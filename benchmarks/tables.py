@@ -427,7 +427,10 @@ def first_copies(results: Path) -> str:
 
 def first_use(results: Path) -> str:
     """From the wheel to "every row equal", and windows of one size, one after the other."""
-    found = [_stored(results, f"first-use-{flavor}.json") for flavor in _SERVERS]
+    files = [f"first-use-{flavor}.json" for flavor in _SERVERS]
+    found = [_stored(results, name) for name in files if (results / name).exists()]
+    if not found:
+        return ""
     shown = ("new", "bootstrap", "first window", "verify", "second window", "third window")
     rows = [
         (
@@ -441,14 +444,17 @@ def first_use(results: Path) -> str:
             "`run` again", "`run` once more", "to \"every row equal\"")  # fmt: skip
     first = found[0]
     return (
-        f"{first['rows']:,} rows at the start, {first['arguments']['transactions']:,} transactions in each window; the "
-        f"environment had nothing but the wheel\nand its packages, {first['packages_bytes'] / 1e6:.0f} MB; one run, "
+        "These commands on one machine with both servers, for the first time and again; "
+        f"{first['rows']:,} rows at the start, {first['arguments']['transactions']:,} transactions in each window;\n"
+        f"the environment had nothing but the wheel and its packages, {first['packages_bytes'] / 1e6:.0f} MB; one run, "
         f"{_machine({**first, 'windows': found})}.\n\n{_table(head, rows)}"
     )
 
 
 def durations(results: Path) -> str:
     """What all benchmarks took."""
+    if not (results / DURATIONS).exists():
+        return ""
     found = _stored(results, DURATIONS)
     whole, longest = sum(found.values()) / 60, sorted(found, key=lambda name: -found[name])[:5]
     return (
