@@ -208,6 +208,13 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "executed if every name is qualified",
         f"{proofs.OUTCOMES}::test_a_default_database_that_is_gone_or_left_out_is_none_where_every_name_is_whole",
     ),
+    refused(
+        "DATABASE(), or a CALL, in a default database that the filter leaves out and the target does not have",
+        "named before the window begins; the database may stay empty on the target",
+        "PrecheckError",
+        f"{proofs.OUTCOMES}::"
+        "test_a_statement_that_asks_for_a_default_database_that_is_left_out_is_named_before_the_window",
+    ),
     supported(
         "CREATE and ALTER EVENT",
         "executed with DISABLE ON SLAVE or REPLICA: events run on the source alone",

@@ -35,6 +35,7 @@ from binlane.precheck.statements import (
     unsafe_bodies,
 )
 from binlane.precheck.statements import window_statements as statements
+from binlane.precheck.statements.default_databases import check_default_databases
 from binlane.precheck.tables import (
     converted_columns,
     differences,
@@ -135,6 +136,7 @@ CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {
     "session-variables": session_variables.check_session_variables,
     "unlogged-lengths": differences.check_unlogged_lengths,
     "read-only-databases": differences.check_read_only_databases,
+    "default-databases": check_default_databases,
 }
 
 

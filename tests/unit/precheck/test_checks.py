@@ -309,6 +309,14 @@ WINDOWS: Final[Mapping[str, tuple[Situation, str]]] = {
         ),
         "shop: database, at seqno 6",
     ),
+    "default-databases": (
+        with_statement(
+            "INSERT INTO tenant.t VALUES (DATABASE())",
+            settings=settings(filters=Selection(exclude_databases=("shop",)).to_values()),
+            planned=schema(databases=frozenset({"tenant"})),
+        ),
+        "binlog.000007:4711: statement of seqno 5, INSERT INTO tenant.t VALUES (DATABASE())",
+    ),
     "libraries": (
         situation(facts(), texts=[text("CREATE FUNCTION f RETURNS INT SONAME 'f.so'")]),
         "binlog.000007:4711: statement of seqno 5, CREATE FUNCTION f RETURNS INT SONAME 'f.so'",

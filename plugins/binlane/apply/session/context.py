@@ -257,25 +257,11 @@ class ContextSetter:
         try:
             self.session.select_database(database)
         except pymysql.err.MySQLError as exc:
-            if error_code(exc) != _UNKNOWN_DATABASE or not self._needs_no_database(context, statement):
+            if error_code(exc) != _UNKNOWN_DATABASE or not needs_no_database(context, statement, self.session.flavor):
                 raise
             database = NEUTRAL_DATABASE
             self.session.select_database(database)
         self._database = database
-
-    def _needs_no_database(self, context: SessionContext, statement: bytes) -> bool:
-        """Whether the statement means the same in any database.
-
-        The default database of a source's session may be dropped by another session, or left out by the channel;
-        replicas do not check it either. CREATE DATABASE and DROP DATABASE may run inside the database itself.
-        """
-        if _NEEDS_NO_DATABASE.match(statement) is not None:
-            return True
-        if ASKS_FOR_DATABASE.search(statement) is not None:
-            return False
-        facts = statement_facts(statement, replace(context, database=None), self.session.flavor)
-        # a routine that is called with its database runs there
-        return facts.kind is not StatementKind.UNKNOWN and not facts.functions and _CALL.match(statement) is None
 
     @contextlib.contextmanager
     def null_is_now(self) -> Iterator[None]:
@@ -428,3 +414,18 @@ class ContextSetter:
             names = ask_names(COLLATIONS, column, self.session.rows)
             self._collations = {full_name(name) or "": name for name in names}
         return self._collations
+
+
+def needs_no_database(context: SessionContext, statement: bytes, flavor: Flavor) -> bool:
+    """Whether the statement means the same in any database.
+
+    The default database of a source's session may be dropped by another session, or left out by the channel; replicas
+    do not check it either. CREATE DATABASE and DROP DATABASE may run inside the database itself.
+    """
+    if _NEEDS_NO_DATABASE.match(statement) is not None:
+        return True
+    if ASKS_FOR_DATABASE.search(statement) is not None:
+        return False
+    facts = statement_facts(statement, replace(context, database=None), flavor)
+    # a routine that is called with its database runs there
+    return facts.kind is not StatementKind.UNKNOWN and not facts.functions and _CALL.match(statement) is None

@@ -312,6 +312,26 @@ def test_a_default_database_that_is_gone_or_left_out_is_none_where_every_name_is
     assert channel.target.query("SELECT s FROM tenant_1.t ORDER BY id") == [("tenant_2++",), ("office+",)]
 
 
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def test_a_statement_that_asks_for_a_default_database_that_is_left_out_is_named_before_the_window(
+    family: str, channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    channel = channel_of(family, family)
+    channel.write_channel("[filter]\nexclude_databases = ['office']\n")
+    table = "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, s VARCHAR(20))"
+    run_on(channel.source, "CREATE DATABASE tenant_1", "CREATE DATABASE office", table)
+    sessions(channel.source, ("USE office", BY_STATEMENT, "INSERT INTO tenant_1.t VALUES (1, DATABASE())"))
+    assert channel.cli("run", CHANNEL) == 1
+    said = capsys.readouterr().err
+    assert "[default-databases]" in said
+    assert "found office, which the target does not have and the filter leaves out" in said
+    assert channel.target.query("SHOW DATABASES LIKE 'tenant_1'") == []
+    [way_out] = re.findall(r"(CREATE DATABASE `office`) on the target", said)
+    channel.target.query(way_out)
+    assert channel.run() is not None
+    assert channel.target.query("SELECT * FROM tenant_1.t") == [(1, "office")]
+
+
 def test_a_drop_in_a_default_database_that_the_target_does_not_have_drops_nothing(channel_of: ChannelOf) -> None:
     """MariaDB logs it for the tables that a failed DROP DATABASE has dropped; its replica drops nothing."""
     channel = channel_of("mariadb", "mariadb")
