@@ -28,7 +28,7 @@ def read_dump(path: str, answer: Connection) -> None:
     try:
         dump = dump_of(Path(path), {"shop"})
         place = dump.place()
-        load = DumpLoad(Session(None, Flavor.MARIADB, None), (10, 11, 6), path, {"shop": "back"})
+        load = DumpLoad(Session(None, Flavor.MARIADB, None), (10, 11, 6), path, {"shop": "back"}, place.definers)
         sent = [made for made in map(load.statement, dump.statements("")) if made is not None]
         counts = dump.row_counts() if isinstance(dump, DumpFolder) else {}
         answer.send(f"{len(sent)} statements at {place.position}, {dump.digest[:0]}{len(counts)} counts")

@@ -5,7 +5,7 @@ Attacker: whoever can write to the dump's file. What is sent is compared; a serv
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +14,9 @@ import pytest
 from binlane.bootstrap.sessions import Session
 from binlane.errors import ConfigError, PlanError
 from binlane.model import Flavor
+from binlane.restore.definers import OWN_ACCOUNT, definers_in
 from binlane.restore.dump_file import DumpFile
+from binlane.restore.dump_folder import DumpFolder
 from binlane.restore.dump_load import DumpLoad
 
 PAD: Final = b" " * 500
@@ -140,8 +142,9 @@ WRITTEN: Final = (
 """Statements of dump programs, in turn, and what is sent."""
 
 
-def _load(flavor: Flavor) -> DumpLoad:
-    load = DumpLoad(Session(None, flavor, None), VERSIONS[flavor], "dump.sql", {"shop": "back"})
+def _load(flavor: Flavor, definers: Collection[str] | None = None) -> DumpLoad:
+    definers = {"a@%", OWN_ACCOUNT} if definers is None else definers
+    load = DumpLoad(Session(None, flavor, None), VERSIONS[flavor], "dump.sql", {"shop": "back"}, definers)
     load.statement(b"SET TIME_ZONE='+00:00'")
     assert load.statement(b"USE `shop`") == b"USE `back`"
     return load
@@ -177,9 +180,70 @@ def test_a_dump_names_its_definers(tmp_path: Path) -> None:
         b"/*!50003 CREATE*/ /*!50017 DEFINER=`root`@`localhost`*/ /*!50003 TRIGGER r .. */;;",
         b"CREATE ALGORITHM=UNDEFINED DEFINER=`a\nb`@`%` SQL SECURITY DEFINER VIEW v AS SELECT 1;",
         b"CREATE DEFINER=`a role` PROCEDURE p() SELECT 1;",
+        b"/*!50003 CREATE*/ /*!50003 FUNCTION f() RETURNS INT RETURN 1 */;",
     )
     dump.write_bytes(b"\n".join((b"USE `shop`;", *programs, b"-- Dump completed\n")))
-    assert DumpFile(dump).place().definers == {"root@localhost", "a\nb@%", "a role"}
+    assert DumpFile(dump).place().definers == {"root@localhost", "a\nb@%", "a role", OWN_ACCOUNT}
+
+
+PROGRAMS: Final = (
+    b"VIEW `v` AS SELECT * FROM mysql.user",
+    b"SQL SECURITY DEFINER VIEW `v` AS SELECT 1 AS `a` FROM mysql.user",
+    b"VIEW `v` AS SELECT 1 AS `a`, f() AS `b`",
+    b"VIEW `v` AS SELECT 1 AS `a` UNION SELECT 2 FROM other.t",
+    b"TRIGGER `r` BEFORE INSERT ON `t` FOR EACH ROW DELETE FROM other.victim",
+    b"PROCEDURE `p`() DELETE FROM other.victim",
+    b"FUNCTION `f`() RETURNS INT RETURN 1",
+    b"EVENT `e` ON SCHEDULE EVERY 1 DAY DO DELETE FROM other.victim",
+)
+"""What runs with its definer's privileges."""
+ANOTHER: Final = b"DEFINER=`root`@`localhost` "
+STAND_INS: Final = (
+    b"CREATE VIEW `v` AS SELECT\n 1 AS `id`,\n  1 AS `a``b`",
+    b"/*!50001 CREATE VIEW `v` AS SELECT\n NULL AS `id`*/",
+    b"CREATE TABLE `t` (`a` INT)",
+    b"CREATE TABLE IF NOT EXISTS `t` (`DEFINER` INT)",
+)
+"""Without a definer; they read nothing and run nothing."""
+
+
+@pytest.mark.parametrize("flavor", list(Flavor))
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_of_an_account_that_the_plan_does_not_name_is_not_made(program: bytes, flavor: Flavor) -> None:
+    own, another = b"CREATE " + program, b"CREATE " + ANOTHER + program
+    assert definers_in(b"/*!50003 CREATE*/ /*!50003 " + program + b" */") == {OWN_ACCOUNT}
+    assert definers_in(b"/*!50003 CREATE*/ /*!50017 " + ANOTHER + b"*/ /*!50003 " + program + b" */") == {
+        "root@localhost"
+    }
+    for statement, named, other in (own, OWN_ACCOUNT, "root@localhost"), (another, "root@localhost", OWN_ACCOUNT):
+        assert definers_in(statement) == {named}
+        with pytest.raises(
+            ConfigError, match=r"dump\.sql: .*expected a definer that the plan names, found " + named[:9]
+        ):
+            _load(flavor, {"a@%", other}).statement(statement)
+        assert _load(flavor, {named}).statement(statement) is not None
+
+
+@pytest.mark.parametrize("flavor", list(Flavor))
+@pytest.mark.parametrize("statement", STAND_INS)
+def test_what_runs_nothing_has_no_definer(statement: bytes, flavor: Flavor) -> None:
+    assert definers_in(statement) == set()
+    assert _load(flavor, ()).statement(statement) is not None
+
+
+@pytest.mark.parametrize(
+    "name", ["shop-schema-create.sql", "shop.t-schema.sql", "shop.t.sql", "shop-schema-sequence.sql"]
+)
+def test_a_program_in_a_file_of_another_kind_is_not_made(name: str, tmp_path: Path) -> None:
+    (tmp_path / "metadata").write_text("SHOW MASTER STATUS:\n\tLog: b.000001\n\tPos: 4\n\nFinished dump at: x\n")
+    (tmp_path / "shop-schema-create.sql").write_text("CREATE DATABASE `shop`;\n")
+    (tmp_path / "shop.t-schema.sql").write_text("CREATE TABLE `t` (`a` int);\n")
+    with (tmp_path / name).open("ab") as file:
+        file.write(b"USE `shop`;\nCREATE " + ANOTHER + b"PROCEDURE p() DELETE FROM other.victim;\n")
+    dump = DumpFolder(tmp_path, frozenset({"shop"}))
+    load = _load(Flavor.MARIADB, dump.place().definers)
+    with pytest.raises(ConfigError, match="expected a definer that the plan names, found root@localhost"):
+        list(map(load.statement, dump.statements("")))
 
 
 @pytest.mark.parametrize("flavor", list(Flavor))

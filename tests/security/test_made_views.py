@@ -13,6 +13,7 @@ import pytest
 from binlane.bootstrap.definition_copy import Definition, make
 from binlane.bootstrap.sessions import write_session
 from binlane.errors import TargetError
+from binlane.restore.definers import OWN_ACCOUNT
 from binlane.restore.dump_load import DumpLoad
 from lab.servers import PrivateServer
 from tests.integration.window.conftest import Channel, run_on
@@ -103,7 +104,7 @@ def test_no_view_of_a_dump_is_made_that_has_a_function_called(channel: Channel, 
         b"CREATE VIEW v AS SELECT ROUND(1.5, f()) AS x FROM t",
     )
     with contextlib.closing(write_session(channel.endpoints.target)) as session:
-        load = DumpLoad(session, (10, 11, 6), "dump.sql", {"app": "app"})
+        load = DumpLoad(session, (10, 11, 6), "dump.sql", {"app": "app"}, {OWN_ACCOUNT})
         with pytest.raises(TargetError, match=r"MariaDB (may call|calls) app\.f .*to make the view.*by hand"):
             load.run(iter(dump))
         load.run(iter((b"USE `app`", b"CREATE VIEW v AS SELECT ROUND(1.5, evil()) AS x FROM t")))

@@ -166,7 +166,7 @@ def test_a_dump_that_is_loaded_calls_no_function_that_changes_anything(family: s
 
     with contextlib.closing(write_session(channel.endpoints.target)) as session:
         [(version,)] = session.texts("SELECT VERSION()")
-        load = DumpLoad(session, version_number(version), "dump.sql", {"shop": "app"})
+        load = DumpLoad(session, version_number(version), "dump.sql", {"shop": "app"}, ())
         with pytest.raises(BinlaneError, match="expected a table, found a view"):
             load.run(dump())
     assert channel.target.query("SELECT n FROM victim.t") == []

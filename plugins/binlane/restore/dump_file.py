@@ -23,6 +23,7 @@ import zstandard
 from binlane.errors import ConfigError
 from binlane.lazy_dataclass import dataclass
 from binlane.regular_files import open_regular
+from binlane.restore.definers import definers_in
 from binlane.restore.inexact_columns import InexactTable, inexact_table
 from binlane.source.compressed_pieces import UNPACKED
 
@@ -44,9 +45,6 @@ _BLANKS: Final = re.compile(
 )
 """The last is the line by which mariadb-dump switches its client's commands off."""
 _DELIMITER: Final = re.compile(rb"DELIMITER[ \t]+(\S+)[^\n]*\n", re.IGNORECASE)
-DEFINER: Final = rb"(?-i:DEFINER=(`(?:[^`]|``){0,255}`(?:@`(?:[^`]|``){0,255}`)?))"
-"""In the one spelling that dump programs have: a plan that looks for it names all definers. A role has no host."""
-_DEFINER: Final = re.compile(DEFINER)
 _COMPLETED: Final = b"-- Dump completed"
 _COMMENT: Final = re.compile(rb"(?s:--(?=\s)[^\n]*+|#[^\n]*+|/\*.*?\*/)")
 _FILE: Final = re.compile(
@@ -75,7 +73,8 @@ class DumpPlace:
     size: int
     """Of its text."""
     definers: frozenset[str] = frozenset()
-    """``user@host`` of the accounts that it names as definers, also those of other databases."""
+    """``user@host`` of the accounts that it names as definers, also those of other databases; OWN_ACCOUNT, if it has
+    programs without."""
     doubt: str = ""
     """Why the place is not known although it is recorded: what was expected, and found."""
     inexact: tuple[InexactTable, ...] = ()
@@ -202,11 +201,6 @@ class _Places:
     def of(self, pattern: re.Pattern[bytes]) -> str:
         """What it names in this form; empty: nothing, or nothing that is known."""
         return "" if self.doubt else "".join(self.values.get(pattern, ()))
-
-
-def definers_in(text: bytes) -> set[str]:
-    """``user@host`` of each definer in a part of a dump."""
-    return {each.replace(b"`", b"").decode("utf-8", "replace") for each in _DEFINER.findall(text)}
 
 
 def decoded(name: bytes, where: object) -> str:

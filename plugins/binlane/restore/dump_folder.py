@@ -18,7 +18,8 @@ from typing import Final
 from binlane.errors import ConfigError
 from binlane.lazy_dataclass import dataclass
 from binlane.regular_files import open_regular
-from binlane.restore.dump_file import DumpFile, DumpPlace, decoded, definers_in, divided
+from binlane.restore.definers import definers_in
+from binlane.restore.dump_file import DumpFile, DumpPlace, decoded, divided
 from binlane.restore.inexact_columns import inexact_table
 
 _METADATA: Final = "metadata"

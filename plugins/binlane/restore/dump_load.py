@@ -33,7 +33,8 @@ from binlane.model import Flavor, SchemaObject, SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
 from binlane.plan.transaction.parts import StatementPart
 from binlane.plan.transaction.rename_statement import Unsafe, renamed_statement
-from binlane.restore.dump_file import DEFINER, MANY, QUOTED, USE, decoded, end_of_string
+from binlane.restore.definers import OBJECT, ROW_KINDS, definer_of
+from binlane.restore.dump_file import MANY, QUOTED, USE, decoded, end_of_string
 from binlane.restore.inexact_columns import InexactTable, inexact_table
 from binlane.restore.local_tables import local_table
 from binlane.safe_text import shown
@@ -58,7 +59,6 @@ _INTO: Final = re.compile(
     re.IGNORECASE,
 )
 _NAME: Final = re.compile(rb"`((?:[^`]|``)+)`")
-_ROW_KINDS: Final = frozenset({b"TABLE", b"SEQUENCE"})
 _LITERAL: Final = (
     rb"[\s(),]++|[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:E[+-]?\d++)?(?![\w.$\x80-\xff])"
     rb"|0X[0-9A-F]++(?![\w$\x80-\xff])|[XB]'[0-9A-F]*+'|_\w++\s*+(?=['0XB])"
@@ -78,13 +78,6 @@ _VALUES: Final = {
 }
 """What may follow VALUES, besides long strings, by whether a backslash stands for itself, and a double quote for a
 name's."""
-OBJECT: Final = re.compile(
-    rb"(?:CREATE|ALTER)\s+(?:OR\s+REPLACE\s+)?(?:ALGORITHM\s*=\s*\w+\s+)?"
-    rb"(?:" + DEFINER.replace(b"(`", b"(?:`", 1) + rb"\s+)?"
-    rb"(?:SQL\s+SECURITY\s+\w+\s+)?(?:AGGREGATE\s+)?(TABLE|VIEW|TRIGGER|PROCEDURE|FUNCTION|EVENT|SEQUENCE|PACKAGE)\b",
-    re.IGNORECASE,
-)
-"""A definition, and its kind."""
 _KEYS: Final = re.compile(rb"ALTER\s+TABLE\s+`(?:[^`]|``)+`\s+(?:DIS|EN)ABLE\s+KEYS\s*", re.IGNORECASE)
 _DROP: Final = re.compile(
     rb"DROP\s+(?:TABLE|VIEW|TRIGGER|PROCEDURE|FUNCTION|EVENT|SEQUENCE|PACKAGE(?:\s+BODY)?)\s+IF\s+EXISTS\s+"
@@ -135,6 +128,8 @@ class DumpLoad:
     """The dump, for messages."""
     databases: Mapping[str, str]
     """Names in the dump, and names on the target."""
+    definers: Collection[str]
+    """Those that the plan names."""
     tables: frozenset[str] = frozenset()
     """Of the only database, the tables that are loaded, with their triggers; empty: everything."""
     catalogue: Session | None = None
@@ -176,7 +171,7 @@ class DumpLoad:
             self._write(TableKey(self.databases[self._current or ""], self._text(rows[1])), statement)
             return
         made = OBJECT.match(statement)
-        if made is None or made[1].upper() != b"VIEW":
+        if made is None or made["kind"].upper() != b"VIEW":
             self.session.execute(statement)
             return
         view = SchemaObject("view", self.databases[self._current or ""], _shown(statement))
@@ -250,7 +245,7 @@ class DumpLoad:
             named = _NAME.search(text)
             return text if not self.tables or (named and self._text(named[1]) in self.tables) else None
         if (made := OBJECT.match(text)) is not None:
-            return self._object(text, made[1].upper())
+            return self._object(text, made["kind"].upper())
         if _PASSED_OVER.match(text) is not None or not text:
             return None
         raise self._unknown(text, "that a dump program writes")
@@ -382,7 +377,14 @@ class DumpLoad:
         if self.tables and not self._is_of_tables(text, kind, facts):
             return None
         require_own(text, facts, self.databases, self.name)
-        if kind in _ROW_KINDS:
+        definer = definer_of(text)
+        if definer is not None and definer not in self.definers:
+            raise ConfigError(
+                f"--from {self.name}: {_shown(text)}: expected a definer that the plan names, found {definer}: the "
+                "dump was changed since, or hides this definition; --drop the restore, and begin it with the right "
+                "dump, or with a copy without this definition"
+            )
+        if kind in ROW_KINDS:
             if (inexact := inexact_table(self._current or "", text)) is not None:
                 self.inexact.append(inexact)
             text, had_folders = local_table(text, context, flavor, f"--from {self.name}: {_shown(text)}")
@@ -398,7 +400,7 @@ class DumpLoad:
         """Whether a definition is of one of the tables. Raises PlanError for a table that refers to another one."""
         if kind == b"TRIGGER":
             return any(key.table in self.tables for key in facts.triggered)
-        if kind not in _ROW_KINDS:
+        if kind not in ROW_KINDS:
             # the log may change or drop routines and events: they are there until the last step
             return kind != b"VIEW"
         if facts.first is None or facts.first.table not in self.tables:

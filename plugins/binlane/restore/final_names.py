@@ -27,7 +27,8 @@ from binlane.bootstrap.sessions import Session
 from binlane.errors import PlanError, PrecheckError
 from binlane.model import Flavor, SchemaObject, SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
-from binlane.restore.dump_load import OBJECT, renamed, require_own
+from binlane.restore.definers import OBJECT
+from binlane.restore.dump_load import renamed, require_own
 from binlane.restore.moved_tables import set_names
 from binlane.schema.letter_case import lower
 from binlane.sql.charset import carried, definition_context, in_bytes
@@ -195,7 +196,7 @@ def require_program(each: ProgramText, databases: Collection[str], flavor: Flavo
     except (UnicodeError, LookupError):
         text = b""
     made = OBJECT.match(text)
-    kind = "" if made is None else made[1].decode().upper()
+    kind = "" if made is None else made["kind"].decode().upper()
     is_known = each.kind in _PROGRAMS and kind == each.kind.split()[0] and each.database in databases
     words = [*filter(None, (each.client, each.collation))]
     is_plain = not has_condition(text, context, flavor)

@@ -35,7 +35,7 @@ def session(request: pytest.FixtureRequest) -> Iterator[Session]:
 def load(session: Session, values: bytes) -> None:
     session.execute("DROP TABLE IF EXISTS back.t")
     [(version,)] = session.texts("SELECT VERSION()")
-    loading = DumpLoad(session, version_number(version), "dump.sql", {"shop": "back"})
+    loading = DumpLoad(session, version_number(version), "dump.sql", {"shop": "back"}, ())
     loading.run(iter((*HEAD, b"USE `shop`", TABLE, b"INSERT INTO `t` VALUES (1,'a',NULL,'a','a',1.25,NULL)," + values)))
 
 

@@ -18,6 +18,7 @@ from binlane.orchestration.commands.copies import restore as restoring
 from binlane.orchestration.commands.copies import restore_windows
 from binlane.orchestration.commands.run import apply_window
 from binlane.restore import ruled_out
+from binlane.restore.definers import OWN_ACCOUNT
 from binlane.servers.engines import engine_of
 from binlane.state.records.progress import RunStep, begin_step, end_step
 from tests.integration.precheck.helpers import setting
@@ -241,6 +242,7 @@ def test_a_plan_writes_nothing_and_says_where_it_ends(channel: Channel, capsys: 
     assert plan["first_behind"]["statements"] == [f"DROP DATABASE {DATABASE}"]
     assert (plan["transactions"], plan["rows"]) == (14, 12)
     assert len(plan["before"]) == 10
+    assert plan["definers"] == ["binlane@%"]
     assert [each["rows"] for each in plan["before"]][-1] == {f"{DATABASE}.a": 1}
     assert plan["same_second"]["behind"] >= 1
     culprit, last = plan["first_behind"]["gtid"], plan["before"][-1]["gtid"]
@@ -249,6 +251,21 @@ def test_a_plan_writes_nothing_and_says_where_it_ends(channel: Channel, capsys: 
         assert answer(capsys)["end"] == plan["end"]
     assert scene.databases() == set()
     assert not (channel.channels.parent / "restores").exists()
+
+
+def test_programs_without_a_definer_are_named_as_those_of_the_account_that_makes_them(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = scene_of(channel)
+    file = scene.dump("one.sql")
+    file.write_bytes(re.sub(rb"DEFINER=`[^`]*`@`[^`]*`", b"", file.read_bytes()))
+    assert scene.restore("--json", base="one.sql") == 0
+    assert answer(capsys)["definers"] == [OWN_ACCOUNT]
+    assert scene.restore(base="one.sql") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"{OWN_ACCOUNT}: views and programs of the dump run with the privileges" in shown
+    assert scene.restore("--yes", base="one.sql") == 0, capsys.readouterr().err
+    assert len(contents(channel.target, "back")) == len(scene.expected)
 
 
 WRONG: dict[str, tuple[tuple[str, ...], str]] = {

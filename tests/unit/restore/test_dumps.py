@@ -14,6 +14,7 @@ from binlane.errors import ConfigError, PlanError
 from binlane.model import Flavor
 from binlane.orchestration.commands.copies.restore_plan import EndRequest, RestoreRequest, _start
 from binlane.restore import dump_file
+from binlane.restore.definers import OWN_ACCOUNT
 from binlane.restore.dump_file import DumpFile
 from binlane.restore.dump_load import DumpLoad
 from binlane.source.protocol import EventSource
@@ -141,7 +142,13 @@ def test_a_statement_without_an_end_is_refused(tmp_path: Path) -> None:
 
 
 def load() -> DumpLoad:
-    return DumpLoad(Session(None, Flavor.MARIADB, None), (10, 11, 6), "dump.sql", {"shop": "back", "crm": "crm_back"})
+    return DumpLoad(
+        Session(None, Flavor.MARIADB, None),
+        (10, 11, 6),
+        "dump.sql",
+        {"shop": "back", "crm": "crm_back"},
+        {"a b@%", OWN_ACCOUNT},
+    )
 
 
 def made(*statements: bytes) -> list[bytes]:

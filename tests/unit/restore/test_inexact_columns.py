@@ -51,7 +51,7 @@ def test_a_dump_a_folder_and_a_load_name_the_same_tables(tmp_path: Path) -> None
     (folder / "shop-schema-create.sql").write_text("CREATE DATABASE `shop`;\n")
     (folder / "shop.at-schema.sql").write_bytes(definition + b";\n")
     assert dump_of(folder, ["shop"]).place().inexact == (EXPECTED,)
-    loading = DumpLoad(Session(None, Flavor.MYSQL, None), (9, 0, 0), "dump.sql", {"shop": "back"})
+    loading = DumpLoad(Session(None, Flavor.MYSQL, None), (9, 0, 0), "dump.sql", {"shop": "back"}, ())
     for statement in (b"USE `shop`", definition, b"CREATE TABLE `u` (\n  `id` int\n)"):
         loading.statement(statement)
     assert loading.inexact == [EXPECTED]

@@ -55,6 +55,8 @@ class RestoreDefinition:
     """Databases that are there under their final names, and the names under which they are kept."""
     digest: str
     """Of the dump's size and ends: a load that begins again needs the same dump. Empty without a dump."""
+    definers: tuple[str, ...]
+    """The accounts that the plan names, with whose privileges views and programs of the dump run."""
 
     @property
     def end(self) -> LogPosition:

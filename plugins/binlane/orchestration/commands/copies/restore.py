@@ -391,7 +391,7 @@ def _load_dump(running: _Running, found: Restore, own: Session, session: Session
         )
     [(version, usual_mode)] = session.texts("SELECT VERSION(), @@global.sql_mode")
     names = {old: unfinished(final) for old, final in definition.databases}
-    loading = DumpLoad(own, version_number(version), definition.base, names, catalogue=session)
+    loading = DumpLoad(own, version_number(version), definition.base, names, definition.definers, catalogue=session)
     loading.tables = frozenset(definition.tables)
     loading.run(dump.statements(usual_mode))
     if isinstance(dump, DumpFolder):

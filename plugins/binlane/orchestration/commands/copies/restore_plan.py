@@ -228,6 +228,7 @@ def plan_restore(request: RestoreRequest, channels: Path, resolve: Resolver | No
         asked=end.text,
         replaced=replaced,
         digest=_of_base(dump)[1],
+        definers=() if recorded is None else tuple(sorted(recorded.definers)),
     )
     return RestorePlan(name, file, text, channel, endpoints, definition, found, recorded, beliefs=beliefs)
 
