@@ -401,3 +401,29 @@ def test_no_routine_of_another_language_runs_in_a_lane(channel_of: ChannelOf) ->
     for number in (0, 1):
         assert f"found a text that cannot be split into words of function app.js{number};" in str(refused.value)
     assert channel.target.query("SELECT n FROM app.t") == []
+
+
+@requires_mysql
+@pytest.mark.parametrize("head", ["DETERMINISTIC SQL SECURITY INVOKER", "DETERMINISTIC NO SQL", ""])
+def test_no_such_routine_runs_that_a_window_makes_and_drops(head: str, channel_of: ChannelOf) -> None:
+    """No catalogue shows it, so its head is all there is; a server takes what a head has in any order."""
+    channel = channel_of("mysql", "mysql")
+    ((source_id,),) = channel.source.query("SELECT @@server_id")
+    run_on(channel.source, "SET GLOBAL log_bin_trust_function_creators = ON", log=False)
+    channel.on_both("CREATE DATABASE app", "CREATE TABLE app.t (n INT)")
+    run_on(
+        channel.source,
+        "SET SESSION binlog_format = STATEMENT",
+        f"CREATE FUNCTION app.js() RETURNS INT LANGUAGE JAVASCRIPT {head} AS $$ return 1; $$",
+        f"CREATE FUNCTION app.f() RETURNS INT BEGIN IF @@server_id <> {source_id} THEN RETURN app.js(); END IF; "
+        "RETURN 1; END",
+        "INSERT INTO app.t VALUES (app.f())",
+        "DROP FUNCTION app.f",
+        "DROP FUNCTION app.js",
+    )
+    channel.write_channel("allow_unsafe = true\n")
+
+    with pytest.raises(BinlaneError, match=r"found LANGUAGE JAVASCRIPT of .*\[unsafe-bodies\]"):
+        channel.run()
+
+    assert channel.target.query("SELECT n FROM app.t") == []

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition, TableKey
+from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.facts import StatementFacts
 from binlane.sql.parse.lexer import Token
 from binlane.sql.programs.reach import folded, routine_key
@@ -121,7 +122,7 @@ class Since:
 
 def program_changes(tokens: Sequence[Token], facts: StatementFacts, database: str) -> Iterator[ProgramChange]:
     """What a statement that commits by itself does to routines, views and triggers; most do nothing."""
-    at = _object(tokens)
+    at = object_at(tokens)
     verb, what = ("", "") if at is None else (tokens[0].upper, tokens[at].upper)
     words = {token.upper for token in tokens[: (at or 0) + 5]}
     if at is not None and what in _FOLLOWED and verb in ("CREATE", "DROP", "ALTER"):
@@ -173,7 +174,7 @@ def _of_program(tokens: Sequence[Token], at: int, database: str, *, is_certain: 
 def defined_keys(tokens: Sequence[Token], facts: StatementFacts, database: str) -> Iterator[tuple[TableKey, str]]:
     """What a statement makes, as ``Reach`` names it, with the database of names without one in its text: a routine, a
     view, or the table that gets its trigger."""
-    at = _object(tokens)
+    at = object_at(tokens)
     if at is not None and tokens[0].upper in ("CREATE", "ALTER") and tokens[at].upper in _ROUTINES:
         name = _named(tokens, at + 1 + (tokens[at].upper == "PACKAGE" and tokens[at + 1].upper == "BODY"), database)
         if name is not None:
@@ -183,13 +184,18 @@ def defined_keys(tokens: Sequence[Token], facts: StatementFacts, database: str) 
     yield from ((key, key.database) for key in facts.triggered)
 
 
-def _object(tokens: Sequence[Token]) -> int | None:
+def object_at(tokens: Sequence[Token]) -> int | None:
     """Where a statement says what kind of object it makes, alters or drops."""
-    return next((at for at, token in enumerate(tokens[:_BEFORE_OBJECT]) if token.upper in _OBJECTS), None)
+    words = enumerate(tokens[:_BEFORE_OBJECT])
+    # DEFINER = view @ localhost is an account
+    return next((at for at, each in words if each.upper in _OBJECTS and not is_symbol(tokens[at - 1], "=")), None)
 
 
 def _named(tokens: Sequence[Token], at: int, database: str) -> TableKey | None:
-    rest = [token for token in tokens[at : at + 6] if token.upper not in _CONDITION]
+    # behind a dot each of these words is a name
+    condition = tuple(token.upper for token in tokens[at : at + 3])
+    at += 3 if condition == ("IF", "NOT", "EXISTS") else 2 if condition[:2] == ("IF", "EXISTS") else 0
+    rest = tokens[at : at + 3]
     if len(rest) > 2 and rest[1].text == ".":
         return TableKey(rest[0].text, rest[2].text)
     return TableKey(database, rest[0].text) if rest else None

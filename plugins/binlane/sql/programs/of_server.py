@@ -21,6 +21,7 @@ from binlane.sql.parse.engines import engine_elsewhere, folder_named
 from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.unsafe import WAITING, of_server
 from binlane.sql.program_names import folded_name
+from binlane.sql.programs.changes import object_at
 
 OF_INVOKER: Final = frozenset({"INVOKER", "AUTHID"})
 """Words of a routine that runs with its invoker's privileges; the second is that of sql_mode ORACLE (AUTHID
@@ -113,6 +114,13 @@ _LASTING: Final = ({pin.name for pin in PINS} | UNPINNED.keys() | _NOT_INHERITED
 """Variables whose value would decide on later statements of other users in a lane's session."""
 _HEAD: Final = 24
 """Tokens in which a definition has the kind of its object."""
+_ROUTINES: Final = frozenset({"FUNCTION", "PROCEDURE"})
+_BEFORE_PARAMETERS: Final = 8
+"""Tokens from a routine's kind to its parameters: FUNCTION IF NOT EXISTS `d` . `f` (."""
+_BODY_BEGINS: Final = frozenset(
+    {"AS", "BEGIN", "RETURN", "SELECT", "WITH", "INSERT", "REPLACE", "UPDATE", "DELETE", "CALL", "DO", "IF", "CASE"}
+)
+"""Words that end the head of a routine. None is a word of a type or of a characteristic."""
 _BEGINS: Final = frozenset({"BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT"})
 _CHANGES: Final = frozenset({"UPDATE", "INSERT", "REPLACE", "LOAD"})
 _CHANGES_ROWS: Final = frozenset({"UPDATE", "DELETE"})
@@ -220,11 +228,11 @@ def never_in_lane(tokens: Sequence[Token], *, is_body: bool = True) -> str | Non
     """What in a body, or in a statement of the log, must not run in a lane's session, whatever the channel allows; None
     if nothing does: what changes the server or ends the session (``_SERVERS_VERBS``), gives up what the session holds,
     stays in it, or reaches rows that are elsewhere."""
+    if (language := _other_language(tokens)) is not None:
+        # its text runs SQL that stands nowhere
+        return f"LANGUAGE {language}"
     tokens = (*tokens, _BODY_END, _BODY_END, _BODY_END)
     for at, token in enumerate(tokens[:-3]):
-        if token.upper == "LANGUAGE" and tokens[at + 1].upper not in ("SQL", "AS") and tokens[at + 2].upper == "AS":
-            # its text runs SQL that stands nowhere
-            return f"LANGUAGE {tokens[at + 1].text.upper()}"
         call = f"{token.text.upper()}()" if token.kind in _NAMES and is_symbol(tokens[at + 1], "(") else ""
         if call in _SESSIONS_CALLS:
             return call
@@ -234,6 +242,29 @@ def never_in_lane(tokens: Sequence[Token], *, is_body: bool = True) -> str | Non
         if found is not None:
             return found
     return engine_elsewhere(tokens) or folder_named(tokens) if is_body else None
+
+
+def _other_language(tokens: Sequence[Token]) -> str | None:
+    """The language in the head of a routine, if it is not SQL: between the parameters and the body are characteristics
+    in any order. ALTER changes none (MySQL 6004)."""
+    if not tokens or tokens[0].upper != "CREATE":
+        return None
+    kind = object_at(tokens)
+    if kind is None or tokens[kind].upper not in _ROUTINES:
+        return None
+    behind = range(kind + 1, min(kind + _BEFORE_PARAMETERS, len(tokens)))
+    start = next((at for at in behind if is_symbol(tokens[at], "(")), len(tokens))
+    depth, before = 0, ""
+    for token, following in itertools.pairwise((*tokens[start:], _BODY_END)):
+        depth += is_symbol(token, "(") - is_symbol(token, ")")
+        # SET ('a', 'b') is a type, and CHARACTER SET a part of one
+        is_set = token.upper == "SET" and before not in ("CHARACTER", "CHAR") and not is_symbol(following, "(")
+        if depth == 0 and (is_set or token.upper in _BODY_BEGINS):
+            return None
+        if depth == 0 and token.upper == "LANGUAGE" and following.upper != "SQL":
+            return following.text.upper()
+        before = token.upper
+    return None
 
 
 def _servers_verb(tokens: Sequence[Token], at: int, verbs: Mapping[str, frozenset[str]] = _SERVERS_VERBS) -> str | None:

@@ -8,6 +8,8 @@ from binlane.model import Flavor
 from binlane.sql.programs.of_server import never_in_lane
 from binlane.sql.temporary_routines import tokens_of
 
+_JAVASCRIPT = "LANGUAGE JAVASCRIPT"
+
 
 @pytest.mark.parametrize(
     ("body", "expected"),
@@ -39,6 +41,29 @@ from binlane.sql.temporary_routines import tokens_of
         ("CLONE LOCAL DATA DIRECTORY = '/x'", "CLONE LOCAL"),
         ("SET ROLE NONE", "SET ROLE"),
         ("CREATE FUNCTION f() RETURNS INT LANGUAGE JAVASCRIPT AS $$ return 1; $$", "LANGUAGE JAVASCRIPT"),
+        # characteristics come in any order
+        ("CREATE FUNCTION f() RETURNS INT LANGUAGE JAVASCRIPT DETERMINISTIC SQL SECURITY INVOKER AS 'x'", _JAVASCRIPT),
+        ("CREATE FUNCTION f() RETURNS INT LANGUAGE JAVASCRIPT USING (l AS m) AS 'x'", _JAVASCRIPT),
+        ("CREATE FUNCTION f() RETURNS INT LANGUAGE JAVASCRIPT NO SQL AS $$ return 1; $$", _JAVASCRIPT),
+        ("CREATE FUNCTION f() RETURNS INT LANGUAGE `javascript` AS 'x'", _JAVASCRIPT),
+        ("CREATE FUNCTION f() RETURNS INT LANGUAGE SQL LANGUAGE JAVASCRIPT COMMENT 'x' AS 'x'", _JAVASCRIPT),
+        (
+            "CREATE FUNCTION f(a INT) RETURNS SET('a', 'b') CHARACTER SET utf8mb4 LANGUAGE JAVASCRIPT AS 'x'",
+            _JAVASCRIPT,
+        ),
+        ("CREATE DEFINER=CURRENT_USER() PROCEDURE d.p(IN a INT) LANGUAGE JAVASCRIPT COMMENT 'x' AS 'x'", _JAVASCRIPT),
+        (
+            "CREATE DEFINER=view@localhost FUNCTION begin() RETURNS INT LANGUAGE JAVASCRIPT SQL SECURITY INVOKER AS 'x'",
+            _JAVASCRIPT,
+        ),
+        ("CREATE FUNCTION f(language INT) RETURNS INT RETURN language DIV 2", None),
+        ("CREATE PROCEDURE p(OUT a INT, language INT) SET a = language DIV 2", None),
+        ("CREATE PROCEDURE p(language INT) SET @x = language DIV 2", None),
+        ("CREATE VIEW v AS SELECT `function`, f(1), language FROM t", None),
+        ("CREATE PROCEDURE p() a: BEGIN SELECT language AS x FROM t; UPDATE t SET language = 1; END", None),
+        ("CREATE PROCEDURE p() COMMENT 'x' SELECT language FROM t", None),
+        ("CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW SET NEW.language = 1", None),
+        ("CREATE VIEW v AS SELECT f(1), language FROM t ORDER BY language DESC", None),
         ("CREATE FUNCTION f() RETURNS INT LANGUAGE SQL RETURN (SELECT language AS language FROM t)", None),
         ("SELECT MATCH (a) AGAINST ('x' IN NATURAL LANGUAGE MODE) AS language INTO @x FROM t", None),
         ("SET NAMES latin1", "SET NAMES"),

@@ -20,7 +20,7 @@ from binlane.schema.programs import (
     Program,
 )
 from binlane.sql.logged_statement import LoggedText
-from binlane.sql.programs.changes import ProgramChange, Since, Then, program_changes
+from binlane.sql.programs.changes import ProgramChange, Since, Then, defined_keys, program_changes
 from binlane.sql.programs.comparison import Alike, Comparison
 from binlane.sql.programs.equivalence import Equivalence
 from binlane.sql.programs.reach import Text, names_in, reach_of, routine_key
@@ -230,3 +230,17 @@ def test_a_table_keeps_its_triggers_when_its_rows_change_places(sql: str, then: 
     since = Since(changes(sql), lambda key: key)
     names = {name: since.name_then(TableKey("d", name)) for name in then}
     assert {name: None if key is None else key.table for name, key in names.items()} == then
+
+
+@pytest.mark.parametrize(
+    ("sql", "name"),
+    [
+        ("CREATE DEFINER=view@localhost FUNCTION f() RETURNS INT RETURN 1", "f"),
+        ("CREATE OR REPLACE DEFINER = trigger @ localhost PROCEDURE IF NOT EXISTS d.p() SELECT 1", "p"),
+        ("CREATE FUNCTION d.if() RETURNS INT RETURN 1", "if"),
+        ("CREATE FUNCTION IF NOT EXISTS d.exists() RETURNS INT RETURN 1", "exists"),
+    ],
+)
+def test_a_routine_is_found_whatever_its_definer_and_it_are_called(sql: str, name: str) -> None:
+    text = statement(sql)
+    assert [key for key, _ in defined_keys(text.tokens, text.facts, "d")] == [routine_key("d", name)]
