@@ -327,6 +327,13 @@ CONTENT_CASES: Final[tuple[Row, ...]] = (
         f"{proofs.TIMESTAMP_NULL}::test_other_nulls_of_a_lax_session_are_what_they_are_everywhere",
     ),
     supported(
+        "MariaDB to MySQL: NULL for a TIMESTAMP NOT NULL, in statements",
+        "the current time, as on the source, whatever explicit_defaults_for_timestamp is: lanes have OFF; a temporary "
+        "table of a session with ON gets the NULL and the default that its columns have there",
+        f"{proofs.TIMESTAMP_NULL}::test_of_mariadb_it_is_the_current_time_whatever_the_variable_says",
+        f"{proofs.TIMESTAMP_NULL}::test_of_mariadb_a_temporary_table_has_the_columns_that_its_definition_means",
+    ),
+    supported(
         "Accounts, grants, FLUSH",
         "`#GLOBAL`: serialized, exactly once",
         f"{proofs.STATEMENTS}::test_server_wide_operations_are_global",

@@ -11,18 +11,22 @@ precheck refuses what is left by name if MySQL is the target.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
 from binlane.model import Flavor, SessionContext
-from binlane.sql.parse.cursor import FactsBuilder, is_symbol
+from binlane.sql.parse.cursor import FactsBuilder, group_end, is_symbol
+from binlane.sql.parse.facts import StatementFacts
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable
 from binlane.sql.parse.queries import read_expressions
 from binlane.sql.parse.set_statement import Clause, clause_of, computed
 from binlane.sql.plain_statement import parted
 from binlane.sql.requirements import LONG_TYPES
+from binlane.sql.session_variables import open_timestamps
 from binlane.sql.words import StatementWords, words_of
 
 _MODE: Final = re.compile(rb"\bsql_mode\b", re.I)
@@ -65,6 +69,32 @@ def as_in_family(sql: bytes, context: SessionContext, source: Flavor, target: Fl
             except Unreadable:
                 return sql
     return sql
+
+
+def null_as_in_mariadb(sql: bytes, context: SessionContext, facts: StatementFacts) -> tuple[bytes, SessionContext]:
+    """A statement of a MariaDB server for a MySQL session with ``explicit_defaults_for_timestamp = OFF``, which cannot
+    be changed in a transaction.
+
+    With OFF, NULL for a TIMESTAMP that must not be NULL is the current time in MySQL. In MariaDB it is always: the
+    server asks the variable about definitions alone (tried on 10.11 and 11.8). What commits by itself keeps its value;
+    a temporary table, which is made inside of a transaction, has its columns' NULL and default in its text then.
+    """
+    if facts.commits_implicitly:
+        return sql, context
+    if context.explicit_defaults_for_timestamp and facts.created_temporary is not None and b"TIMESTAMP" in sql.upper():
+        with contextlib.suppress(Unreadable):
+            sql = _with_said_defaults(words_of(sql, context, Flavor.MARIADB))
+    return sql, replace(context, explicit_defaults_for_timestamp=None)
+
+
+def _with_said_defaults(words: StatementWords) -> bytes:
+    edits = dict[int, bytes]()
+    for at, is_not_null in open_timestamps(words.tokens):
+        end = group_end(words.tokens, at + 1) - 1 if is_symbol(words.tokens[at + 1], "(") else at
+        begin, behind = words.places[end]
+        # a row without the value has been taken, so it was 0
+        edits[end] = words.sql[begin:behind] + (b" DEFAULT 0" if is_not_null else b" NULL")
+    return words.replaced(edits)
 
 
 def read_under_another_mode(sql: bytes, context: SessionContext, source: Flavor) -> bool:

@@ -9,7 +9,7 @@ has the table. ``tests/integration/window/statements/test_session_variables.py``
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -314,18 +314,24 @@ are ``apply.session.context``'s alone."""
 def leaves_timestamps_open(tokens: Sequence[Token]) -> bool:
     """Whether a CREATE or ALTER TABLE leaves to ``explicit_defaults_for_timestamp`` whether a TIMESTAMP takes NULL, or
     what its default is: without NULL, and without NOT NULL and a DEFAULT."""
+    return next(open_timestamps(tokens), None) is not None
+
+
+def open_timestamps(tokens: Sequence[Token]) -> Iterator[tuple[int, bool]]:
+    """Where such a type TIMESTAMP stands, and whether the column has NOT NULL."""
     words = [token.upper for token in tokens]
     if words[:1] not in (["CREATE"], ["ALTER"]) or "TABLE" not in words[1:6]:
-        return False
-    return any(
-        word == "TIMESTAMP" and is_name(tokens[at - 1]) and _is_open(tokens[at + 1 :])
-        for at, word in enumerate(words)
-        if at
-    )
+        return
+    for at, word in enumerate(words):
+        if at and word == "TIMESTAMP" and is_name(tokens[at - 1]):
+            said = _said(tokens[at + 1 :])
+            is_told = "NULL" in said and ("NOT" not in said or "DEFAULT" in said)
+            if not is_told and said.isdisjoint({"AS", "GENERATED"}):
+                yield at, "NOT" in said
 
 
-def _is_open(behind: Sequence[Token]) -> bool:
-    """``behind``: what follows the type of a column."""
+def _said(behind: Sequence[Token]) -> frozenset[str]:
+    """The words of a column's definition. ``behind``: what follows its type."""
     said, depth = set[str](), 0
     for token in behind:
         depth += is_symbol(token, "(") - is_symbol(token, ")")
@@ -333,5 +339,4 @@ def _is_open(behind: Sequence[Token]) -> bool:
             break
         if depth == 0:
             said.add(token.upper)
-    is_told = "NULL" in said and ("NOT" not in said or "DEFAULT" in said)
-    return not is_told and said.isdisjoint({"AS", "GENERATED"})
+    return frozenset(said)

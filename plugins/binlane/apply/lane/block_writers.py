@@ -82,4 +82,7 @@ def block_writer(session: LaneSession, catalog: Connection, options: ApplyOption
         shortens_images=options.shortens_images,
         left_out=log.checked.rules.left_out if log.checked.rules.selects else None,
     )
-    return BlockWriter(session, ContextSetter(session), guard, options.writer, options.allow_unsafe)
+    context = ContextSetter(session)
+    if log.source is Flavor.MARIADB and session.flavor is Flavor.MYSQL:
+        context.make_null_now()
+    return BlockWriter(session, context, guard, options.writer, options.allow_unsafe)

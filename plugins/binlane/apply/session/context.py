@@ -276,6 +276,12 @@ class ContextSetter:
             if self.session.connection.open:
                 self._use_explicit_defaults(usual)
 
+    def make_null_now(self) -> None:
+        """Outside of a transaction: the same for the rest of the session, as MariaDB has it whatever its variable says
+        (``sql.other_family``)."""
+        self._read_explicit_defaults()
+        self._use_explicit_defaults(False)
+
     @property
     def null_is_zero(self) -> bool:
         """Whether the present statement stores 0 for NULL in a TIMESTAMP, where that is no error."""

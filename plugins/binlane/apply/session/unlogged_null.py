@@ -34,7 +34,7 @@ class UnloggedNullError(pymysql.err.IntegrityError):
 
 
 def refused_null(error: pymysql.err.MySQLError, item: Item, session: LaneSession) -> pymysql.err.MySQLError:
-    """The error, as an UnloggedNullError if it is one. MariaDB logs the variable with each statement."""
+    """The error, as an UnloggedNullError if it is one. MariaDB's servers never give it for a TIMESTAMP."""
     if session.flavor is not Flavor.MYSQL or error_code(error) != _BAD_NULL or not _is_unlogged(item):
         return error
     return UnloggedNullError(*error.args)

@@ -50,7 +50,7 @@ from binlane.sql.charset import decoded, dialect_of, is_read
 from binlane.sql.invoker import as_invoked
 from binlane.sql.logged_kinds import SYSTEM_TABLES, not_logged
 from binlane.sql.logged_query import executed_query
-from binlane.sql.other_family import as_in_family, read_under_another_mode
+from binlane.sql.other_family import as_in_family, null_as_in_mariadb, read_under_another_mode
 from binlane.sql.parse.analyze import StatementFacts, StatementKind, analyze
 from binlane.sql.parse.cursor import NAMES_NO_DATABASE, is_symbol
 from binlane.sql.parse.engines import LOCAL_ENGINES, engine_places
@@ -333,6 +333,8 @@ class _Dissection:
         if facts.rows_follow:
             # without START TRANSACTION it commits implicitly, in front of its rows; exactly once by its GTID
             facts = replace(facts, commits_implicitly=True)
+        if source.flavor is Flavor.MARIADB and self.log.target is Flavor.MYSQL:
+            sql, context = null_as_in_mariadb(sql, context, facts)
         context = self._without_folders(event, sql, context)
         bound = is_of_its_connection(event, facts, source.flavor)
         session = (event.header.server_id, query.thread_id) if bound else None

@@ -349,3 +349,55 @@ def test_what_a_rollback_has_left_is_not_written_twice(
     with pytest.raises(ApplyError, match=REFUSED):
         channel.run()
     assert channel.target.query("SELECT id FROM tenant_1.m") == [(1,)]
+
+
+NOW = 20231114221320
+NULLS = "INSERT INTO tenant_1.t VALUES (1, NULL, NULL)"
+
+
+def test_of_mariadb_it_is_the_current_time_whatever_the_variable_says(channel_of: ChannelOf) -> None:
+    """The server does not ask the variable, which it logs with each statement: MySQL has to work with OFF."""
+    channel = channel_of("mariadb", "mysql")
+    channel.on_both("CREATE DATABASE tenant_1 CHARACTER SET latin1", "CREATE TABLE tenant_1.other (id INT PRIMARY KEY)")
+    assert channel.source.query("SELECT @@global.explicit_defaults_for_timestamp") == [(1,)]
+    for value in (ON, OFF):
+        run_on(
+            channel.source,
+            *(value, BY_STATEMENT, "DROP TABLE IF EXISTS tenant_1.t", TABLE, at(AT), NULLS),
+            *("INSERT INTO tenant_1.t VALUES (2, NULL, NULL), (3, 0, NULL), (4, 0, NULL)", "SET SESSION sql_mode = ''"),
+            *(at(AT + 1), "INSERT IGNORE INTO tenant_1.t VALUES (5, NULL, NULL), (6, NULL, NULL)"),
+            *("BEGIN", "INSERT INTO tenant_1.other VALUES (1)", "UPDATE tenant_1.t SET at = NULL WHERE id = 3"),
+            *("DELETE FROM tenant_1.other", "COMMIT", "SET SESSION binlog_format = ROW"),
+            "UPDATE tenant_1.t SET may = at WHERE id = 3",
+            *(BY_STATEMENT, at(AT + 2), "UPDATE tenant_1.t SET at = NULL WHERE id = 4"),
+        )
+        assert channel.run() is not None
+        times = [(1, AT), (2, AT), (3, AT + 1), (4, AT + 2), (5, AT + 1), (6, AT + 1)]
+        assert [(number, when) for number, when, _ in rows(channel)] == times
+        assert channel.source.query("SELECT id, UNIX_TIMESTAMP(at) FROM tenant_1.t ORDER BY id") == times
+
+
+def test_of_mariadb_a_temporary_table_has_the_columns_that_its_definition_means(channel_of: ChannelOf) -> None:
+    channel = channel_of("mariadb", "mysql")
+    copy = "CREATE TABLE tenant_1.u (id INT PRIMARY KEY, a DATETIME, b DATETIME, c DATETIME)"
+    channel.on_both("CREATE DATABASE tenant_1", copy)
+    made = (
+        "CREATE TEMPORARY TABLE tenant_1.x (id INT, a TIMESTAMP(6), b TIMESTAMP DEFAULT CURRENT_TIMESTAMP, "
+        "c TIMESTAMP NOT NULL)"
+    )
+    for number, value in enumerate((ON, OFF)):
+        run_on(
+            channel.source,
+            *(value, BY_STATEMENT, "SET SESSION time_zone = '+00:00'", "SET SESSION sql_mode = ''", at(AT)),
+            *(f"INSERT INTO tenant_1.u (id) VALUES ({number})", made, "INSERT INTO tenant_1.x (id) VALUES (10)"),
+            "INSERT INTO tenant_1.x VALUES (20, NULL, NULL, NULL)",
+            f"INSERT INTO tenant_1.u SELECT {number} + id, a, b, c FROM tenant_1.x ORDER BY id",
+            "DROP TEMPORARY TABLE tenant_1.x",
+        )
+    assert channel.run() is not None
+    query = "SELECT id, a IS NULL, b IS NULL, 0 + c FROM tenant_1.u WHERE id > 9 ORDER BY id"
+    found = channel.source.query(query)
+    assert found == [(10, 1, 0, 0), (11, 0, 0, 0), (20, 1, 1, NOW), (21, 0, 0, NOW)]
+    assert channel.target.query(query) == found
+    whole = "SELECT * FROM tenant_1.u ORDER BY id"
+    assert channel.target.query(whole) == channel.source.query(whole)
