@@ -90,25 +90,39 @@ def changed_settings(channel: ChannelConfig, folder: WorkFolder) -> str:
     number of lanes and of transactions in a block.
     """
     inputs = read_inputs(folder)
-    rules, settings = rules_of(channel, inputs.schema), inputs.settings
-    if rules.selection.to_values() != settings.filters or (rules.renaming, rules.collations) != (
-        settings.renaming,
-        settings.rules.collations,
-    ):
-        return "[filter], [rename] or [collations]"
+    settings = inputs.settings
+    if changed := changed_rules(channel, settings, inputs.schema):
+        return changed
     if _divides_otherwise(channel, settings):
         return "lanes.divide, lanes.commit or the (divided) shards of the shard list"
     lanes, blocks = channel.lanes, channel.blocks
     of_file = {
-        "lanes.consistency": (lanes.consistency, settings.consistency),
-        "lanes.epoch_seconds": (lanes.epoch_seconds, settings.epoch_seconds),
         "lanes.epoch_transactions": (lanes.epoch_transactions or None, settings.epoch_transactions),
         "lanes.fold_gap": (lanes.fold_gap, settings.fold_gap),
-        "lanes.assigner": (lanes.assigner, settings.assigner),
         "blocks.bytes": (blocks.bytes, settings.block_bytes),
         "blocks.seconds": (blocks.seconds, settings.block_seconds),
         "blocks.window_bytes": (blocks.window_bytes, settings.window_bytes),
         "blocks.reduce": (blocks.reduce, settings.reduce),
+    }
+    return ", ".join(key for key, (now, then) in of_file.items() if now != then)
+
+
+def changed_rules(channel: ChannelConfig, settings: PlanSettings, schema: Schema) -> str:
+    """Those of the settings that decide what is written where, or name code to call, and that the channel's file says
+    otherwise; empty if there is none. ``schema``: of the target."""
+    by_file = (
+        selection_of(channel, schema).to_values(),
+        [list(rule) for rule in channel.rename],
+        [list(rule) for rule in channel.collations],
+        schema.folds_names,
+    )
+    if by_file != (settings.filters, settings.renames, settings.collations, settings.folds_names):
+        return "[filter], [rename] or [collations]"
+    lanes = channel.lanes
+    of_file = {
+        "lanes.assigner": (lanes.assigner, settings.assigner),
+        "lanes.consistency": (lanes.consistency, settings.consistency),
+        "lanes.epoch_seconds": (lanes.epoch_seconds, settings.epoch_seconds),
     }
     return ", ".join(key for key, (now, then) in of_file.items() if now != then)
 

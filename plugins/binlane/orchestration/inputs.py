@@ -12,11 +12,11 @@ from binlane.binlog.rows_payload import payload_limit
 from binlane.choices import Commit, Consistency, Reduce
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
-from binlane.errors import ConfigError
+from binlane.errors import ConfigError, PlanError
 from binlane.formats import OF_WINDOW
 from binlane.garbage import uncollected
 from binlane.model import Flavor
-from binlane.orchestration.effective_rules import renaming_of, selection_of, shard_list_text
+from binlane.orchestration.effective_rules import changed_rules, renaming_of, selection_of, shard_list_text
 from binlane.orchestration.request import WindowRequest
 from binlane.plan.manifest import Manifest
 from binlane.plan.settings import PlanSettings
@@ -81,13 +81,43 @@ def write_inputs(
     return _complete(folder, schema_to_json(schema), settings.to_json(), manifest, digests, record)
 
 
-def write_kept(folder: WorkFolder, kept: KeptInputs, manifest: Manifest, record: Callable[[Digests], None]) -> Digests:
+def write_kept(
+    channel: ChannelConfig,
+    endpoints: Endpoints,
+    folder: WorkFolder,
+    kept: KeptInputs,
+    manifest: Manifest,
+    record: Callable[[Digests], None],
+) -> Digests:
     """As ``write_inputs``, of a window that has a plan: what it was made from. ``manifest``: as the log was read again.
 
-    The definitions of both servers are none to take again: the window's own DDL may have run since.
+    The definitions of both servers are none to take again: the window's own DDL may have run since. Raises PlanError
+    for settings that decide what is written where, or name code to call, and are not those of the channel's file.
     """
+    _require_rules(channel, endpoints, kept, manifest)
     write_formats(folder, OF_WINDOW, last=files.MANIFEST)
     return _complete(folder, kept.schema, kept.channel, kept.manifest_with(manifest), {}, record)
+
+
+def _require_rules(channel: ChannelConfig, endpoints: Endpoints, kept: KeptInputs, manifest: Manifest) -> None:
+    """The target's row is input: whoever can write to the schema ``binlane`` must not choose the databases that a
+    channel writes, nor the code that it runs."""
+    where = f"binlane.windows.inputs of channel {channel.name}, window {manifest.window}"
+    settings = PlanSettings.from_json(kept.channel, where)
+    with engine_of(endpoints.target).connect() as connection:
+        schema = read_schema(connection, ())
+    changed = changed_rules(channel, settings, schema)
+    if not changed and settings.target != schema.flavor.value:
+        changed = "the target"
+    if not changed and (settings.channel, settings.window) != (channel.name, manifest.window):
+        changed = "the window's name"
+    if changed:
+        raise PlanError(
+            f"{where}: its files are gone from the work folder, and of the settings that its plan was made with, "
+            f"expected {changed} as {channel.file} says, found other ones; nothing was written. If {channel.file} was "
+            "changed since the window was planned, put it back as it was, run, and change it afterwards; if not, "
+            "another program has changed this row: see who can write to the schema binlane"
+        )
 
 
 def _complete(

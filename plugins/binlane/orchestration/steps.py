@@ -598,7 +598,7 @@ def _adopt_unfinished(
         record = _recording(channel, endpoints, folder)
         kept = _kept_inputs(endpoints, window)
         if kept is not None:
-            digests = write_kept(folder, kept, manifest, record)
+            digests = write_kept(channel, endpoints, folder, kept, manifest, record)
         else:
             digests = write_inputs(channel, endpoints, _as_planned(window, request), folder, manifest, record)
         folder = dataclasses.replace(folder, digests=digests)

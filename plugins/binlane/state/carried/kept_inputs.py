@@ -47,7 +47,18 @@ class KeptInputs:
 
     def manifest_with(self, read: Manifest) -> Manifest:
         """The window's manifest, by one that the same part of the log has given again."""
-        return replace(self.manifest, segments=read.segments, carried=read.carried, last_seqno=read.last_seqno)
+        return replace(
+            self.manifest,
+            channel=read.channel,
+            window=read.window,
+            first_seqno=read.first_seqno,
+            last_seqno=read.last_seqno,
+            start=read.start,
+            end=read.end,
+            gtid_set=read.gtid_set,
+            segments=read.segments,
+            carried=read.carried,
+        )
 
     def packed(self, packet: int) -> bytes | None:
         """For the window's row. None if that takes more than a quarter of a statement of ``packet`` bytes, which
