@@ -26,12 +26,16 @@ def init(
             "--start", help='Where the first window begins: "oldest", "now", FILE:OFFSET, or the GTID set of a backup.'
         ),
     ] = "oldest",
+    after: Annotated[
+        str | None,
+        typer.Option("--after", help="Go on where this channel ended, on the server that has replaced its source."),
+    ] = None,
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Create the channel and the state tables on the target, or upgrade the tables of an older binlane."""
     from binlane.orchestration.commands import run as commands
 
-    out.print(commands.init(channel, channels, start))
+    out.print(commands.init(channel, channels, start, after))
 
 
 def adopt_target(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC
 from typing import Any, Final
 from uuid import uuid4
@@ -83,12 +83,14 @@ def create_channel(
     *,
     older_sessions: int = 0,
     uuid: str | None = None,
+    takes_over: Callable[[Connection], None] | None = None,
 ) -> Channel:
     """Create the channel's row. An existing row of the same source is returned unchanged, whatever its watermark.
 
     A new channel starts with no rows of an earlier channel of its name: seqnos begin again at 1, so an old order to
     skip or an old XA transaction would match a new seqno. Rows in the tables ``keep`` stay: they belong to the new
-    channel. ``uuid``: of a new row; None: made here.
+    channel. ``uuid``: of a new row; None: made here. ``takes_over``: in the transaction of a new channel, gives it what
+    another one has.
 
     Raises SourceIdentityError if the channel exists and belongs to another source.
     """
@@ -112,10 +114,12 @@ def create_channel(
                     updated_at=NOW,
                 )
             )
+            if takes_over is not None:
+                takes_over(connection)
         elif is_another_source(row.source_identity, source_identity):
             raise SourceIdentityError(
                 f"channel {name}: belongs to source {row.source_identity}, got {source_identity}; a new source "
-                "needs a new channel"
+                f"needs a new channel: `binlane init NEW --after {name}`"
             )
         return read_channel(connection, name)
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +18,7 @@ from binlane.apply.target_state import require_own_target
 from binlane.choices import PlanEngine
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
-from binlane.errors import PositionError, WindowBusyError
+from binlane.errors import ConfigError, PositionError, WindowBusyError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import plural, size_text
 from binlane.orchestration import report, step_progress, steps
@@ -41,10 +42,12 @@ from binlane.plan.window_plan import WindowPlan
 from binlane.servers.engines import engine_of
 from binlane.servers.variables import executed_gtids, server_version
 from binlane.source.older_sessions import highest_older_session
-from binlane.source.start_position import begin
-from binlane.state.channels import Watermark, create_channel, has_channel
+from binlane.source.start_position import OLDEST, begin
+from binlane.state.carried.prepared import hand_over
+from binlane.state.channels import Channel, Watermark, create_channel, has_channel, read_channel
 from binlane.state.leases import beginning
 from binlane.state.migrations.upgrade import create
+from binlane.state.records.restores import has_restore
 from binlane.state.target_record import record_target
 from binlane.work.files import WorkFolder
 from binlane.work.plan_inputs import read_inputs
@@ -52,6 +55,8 @@ from binlane.work.plan_job.early_scans import EarlyScans
 from binlane.work.plan_job.job_progress import plan_progress
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from binlane.source.protocol import EventSource
 
 _POLL_SECONDS: Final = 0.5
@@ -77,9 +82,12 @@ class Call:
         return WindowRequest(self.until or NOW, None, dry_run, self.lanes, self.block_size)
 
 
-def init(name: str, folder: Path, start: str) -> str:
+def init(name: str, folder: Path, start: str, after: str | None = None) -> str:
     """Create state tables and channel, or upgrade the tables. An existing channel is not changed. Returns a message
-    with its watermark."""
+    with its watermark.
+
+    ``after``: the channel that this one goes on for, at its watermark's GTID set, which the new source's log has, too.
+    """
     from binlane.orchestration.audited import audited
 
     channel, endpoints = load(name, folder)
@@ -88,6 +96,9 @@ def init(name: str, folder: Path, start: str) -> str:
         require_own_target(endpoints.target, engine)
         with engine.connect() as connection:
             is_new = not has_channel(connection, name)
+            former = _former(connection, name, after, start) if after is not None and is_new else None
+    if former is not None:
+        start = former.watermark.gtid_set
     if is_new:
         from binlane.orchestration.readiness import require_ready_to_begin
 
@@ -100,15 +111,35 @@ def init(name: str, folder: Path, start: str) -> str:
     found = begin(source, start, _loaded_gtids(endpoints, source) if start != NOW else None)
     with target_errors(str(endpoints.target)):
         create(engine, channel.work.uri)
-        mark = Watermark(found.seqno, found.position, found.gtid_set, found.time, found.fingerprint)
+        seqno = found.seqno if former is None else former.watermark.seqno
+        takes_over = None if former is None else partial(hand_over, former=former, name=name)
+        mark = Watermark(seqno, found.position, found.gtid_set, found.time, found.fingerprint)
         older = highest_older_session(source, found.position) if is_new else 0
         begun = beginning(engine, name) if is_new else contextlib.nullcontext()
-        with begun, audited(endpoints.target, name, "init", {"--start": start}):
-            state = create_channel(engine, channel.name, found.identity, mark, older_sessions=older)
+        with begun, audited(endpoints.target, name, "init", {"--start": start, "--after": after}):
+            state = create_channel(
+                engine, channel.name, found.identity, mark, older_sessions=older, takes_over=takes_over
+            )
         if is_new:
             record_target(channel.work.uri, state)
     mark = state.watermark
     return f"channel {name}: watermark at seqno {mark.seqno:,}, {mark.source} of {state.source_identity}"
+
+
+def _former(connection: Connection, name: str, after: str, start: str) -> Channel:
+    """The channel that a new one goes on for. Raises ConfigError, and PositionError if the target does not have it."""
+    if start != OLDEST:
+        raise ConfigError(f"--after {after}: expected no --start beside it, got {start}: the place is that channel's")
+    if has_restore(connection, after):
+        raise ConfigError(f"--after {after}: expected a channel, found a restore, which ends by itself")
+    former = read_channel(connection, after)
+    if not former.watermark.gtid_set:
+        raise ConfigError(
+            f"--after {after}: expected a watermark with a GTID set, found {former.watermark.source} alone: the place "
+            f"in another server's log is not known; find it there, `binlane init {name} --start FILE:OFFSET`, and "
+            f"remove the former channel (docs/recovery.md, The source was replaced)"
+        )
+    return former
 
 
 def _loaded_gtids(endpoints: Endpoints, source: EventSource) -> str:

@@ -8,6 +8,7 @@ import random
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pymysql
@@ -19,7 +20,8 @@ from binlane.orchestration import steps
 from binlane.orchestration.plan_file import read_plan
 from binlane.orchestration.request import WindowRequest
 from binlane.plan.window_plan import WindowPlan
-from lab.servers import PrivateServer
+from lab.servers import PrivateServer, private_server
+from tests.integration.verify.test_which_target import copied
 from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel
 
 TABLE = "CREATE TABLE {}.t (id INT PRIMARY KEY AUTO_INCREMENT, v LONGTEXT, n INT)"
@@ -306,3 +308,51 @@ def test_halves_among_compressed_transactions_are_found_whatever_is_opened_in_me
     assert xa.run() is not None
     xa.assert_equal()
     assert sum(value.startswith("xxx") for value in values(xa)) == 3
+
+
+@pytest.mark.parametrize("flavor", list(Flavor))
+def test_behind_a_failover_another_channel_goes_on_with_what_is_prepared(
+    flavor: Flavor, request: pytest.FixtureRequest, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    clean_servers: Callable[[PrivateServer], None],
+) -> None:  # fmt: skip
+    target: PrivateServer = request.getfixturevalue(f"{flavor.value}_target")
+    with private_server(tmp_path / "old", flavor, name="source", durable=False) as source:
+        channel = fresh_channel(
+            source, target, tmp_path / "project", lambda server: clean_servers(server) if server is target else None
+        )
+        source.query("CREATE DATABASE tenant_1")
+        source.query(TABLE.format("tenant_1"))
+        prepare(channel, "'held'", insert(1, "held"))
+        assert channel.run() is not None
+        source.query(insert(1, "behind"))
+        seqno = channel.status.channel.watermark.seqno
+        (channel.channels / "shop2.toml").write_text((channel.channels / f"{CHANNEL}.toml").read_text())
+        source.stop()
+        shutil.copytree(tmp_path / "old", tmp_path / "new")
+        with copied(source, tmp_path / "new", identity=False) as replica:
+            channel = replace(channel, source=replica)
+            channel.connect("source_server", replica)
+            assert channel.cli("run", CHANNEL) == 1
+            assert "SourceIdentityError" in capsys.readouterr().err
+            assert channel.cli("init", "shop2", "--after", CHANNEL, "--start", "now") == 2
+            assert channel.cli("init", "shop2", "--after", CHANNEL) == 0, capsys.readouterr().err
+            assert f"channel shop2: watermark at seqno {seqno:,}" in capsys.readouterr().out
+            # another attempt finds it done
+            assert channel.cli("init", "shop2", "--after", CHANNEL) == 0
+            assert target.query("SELECT channel FROM binlane.channels") == [("shop2",)]
+            assert target.query("SELECT channel, xid FROM binlane.prepared") == [("shop2", "X'68656c64',X'',1")]
+            end(channel, "XA COMMIT 'held'")
+            assert channel.cli("run", "shop2") == 0, capsys.readouterr().err
+            assert sorted(values(channel)) == ["behind", "held"]
+            assert target.query("SELECT channel FROM binlane.prepared") == []
+
+
+def test_a_channel_with_an_open_window_is_not_gone_on_for(xa: Channel, capsys: pytest.CaptureFixture[str]) -> None:
+    (xa.channels / "shop2.toml").write_text((xa.channels / f"{CHANNEL}.toml").read_text())
+    xa.source.query(insert(1))
+    steps.extract(xa.config, xa.endpoints, WindowRequest("now"))
+    assert xa.cli("init", "shop2", "--after", CHANNEL) == 1
+    assert f"channel {CHANNEL}: expected a finished window" in " ".join(capsys.readouterr().err.split())
+    assert xa.target.query("SELECT channel FROM binlane.channels") == [(CHANNEL,)]
+    assert xa.cli("init", "shop2", "--after", "nobody") == 1
+    assert "channel nobody: unknown on this target" in capsys.readouterr().err
