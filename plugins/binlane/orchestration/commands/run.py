@@ -55,8 +55,6 @@ from binlane.work.plan_job.early_scans import EarlyScans
 from binlane.work.plan_job.job_progress import plan_progress
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from binlane.source.protocol import EventSource
 
 _POLL_SECONDS: Final = 0.5
@@ -96,7 +94,7 @@ def init(name: str, folder: Path, start: str, after: str | None = None) -> str:
         require_own_target(endpoints.target, engine)
         with engine.connect() as connection:
             is_new = not has_channel(connection, name)
-            former = _former(connection, name, after, start) if after is not None and is_new else None
+        former = _former(endpoints, name, after, start) if after is not None and is_new else None
     if former is not None:
         start = former.watermark.gtid_set
     if is_new:
@@ -126,13 +124,14 @@ def init(name: str, folder: Path, start: str, after: str | None = None) -> str:
     return f"channel {name}: watermark at seqno {mark.seqno:,}, {mark.source} of {state.source_identity}"
 
 
-def _former(connection: Connection, name: str, after: str, start: str) -> Channel:
+def _former(endpoints: Endpoints, name: str, after: str, start: str) -> Channel:
     """The channel that a new one goes on for. Raises ConfigError, and PositionError if the target does not have it."""
     if start != OLDEST:
         raise ConfigError(f"--after {after}: expected no --start beside it, got {start}: the place is that channel's")
-    if has_restore(connection, after):
-        raise ConfigError(f"--after {after}: expected a channel, found a restore, which ends by itself")
-    former = read_channel(connection, after)
+    with engine_of(endpoints.target).connect() as connection:
+        if has_restore(connection, after):
+            raise ConfigError(f"--after {after}: expected a channel, found a restore, which ends by itself")
+        former = read_channel(connection, after)
     if not former.watermark.gtid_set:
         raise ConfigError(
             f"--after {after}: expected a watermark with a GTID set, found {former.watermark.source} alone: the place "
