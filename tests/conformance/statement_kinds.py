@@ -209,6 +209,14 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         f"{proofs.OUTCOMES}::test_a_default_database_that_is_gone_or_left_out_is_none_where_every_name_is_whole",
     ),
     refused(
+        "GRANT on a table, view or routine that the target does not have and the window does not make",
+        "named before the window begins",
+        "PrecheckError",
+        "tests/unit/precheck/test_granted_objects.py::test_a_grant_needs_its_table_view_or_routine",
+        "tests/integration/window/servers/test_filters.py::"
+        "test_a_grant_on_a_view_that_the_target_lacks_is_named_before_the_window",
+    ),
+    refused(
         "DATABASE(), or a CALL, in a default database that the filter leaves out and the target does not have",
         "named before the window begins; the database may stay empty on the target",
         "PrecheckError",

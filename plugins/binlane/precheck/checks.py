@@ -47,6 +47,7 @@ from binlane.precheck.tables import (
 from binlane.precheck.tables import storage_engines as engines
 from binlane.precheck.tables.default_collations import check_default_collations
 from binlane.precheck.target import definers, encryption, grants, open_transactions, portability, server, sql_writer
+from binlane.precheck.target.granted_objects import check_granted_objects
 from binlane.schema.compare import Severity
 from binlane.shards.selection import Selection
 from binlane.sql.parse.lexer import Unreadable
@@ -112,6 +113,7 @@ CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {
     "new-triggers": sql_writer.check_new_triggers,
     "copied-engines": engines.check_copied_engines,
     "grants": grants.check_grants,
+    "granted-objects": check_granted_objects,
     "dropped-functions": definers.check_owned,
     "libraries": portability.check_libraries,
     "loadable-functions": loadable_functions.check_called,

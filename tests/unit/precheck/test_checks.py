@@ -84,6 +84,13 @@ def text(statement: str, seqno: int = 5) -> LoggedText:
     return found
 
 
+def with_texts(*statements: str) -> Situation:
+    """A window of these statements, for a target without another object."""
+    made = situation(facts(), texts=[text(each) for each in statements])
+    vars(made.target).update(has_table=lambda key: False, has_routine=lambda key: False)
+    return made
+
+
 def plan(**changes: Any) -> WindowPlan:
     return replace(PLAN, **changes)
 
@@ -240,6 +247,10 @@ WINDOWS: Final[Mapping[str, tuple[Situation, str]]] = {
     "grants": (
         situation(facts(grants=SELECT), texts=[text("GRANT DROP ON shop.* TO y")]),
         "binlog.000007:4711: statement of seqno 5, GRANT DROP ON shop.* TO y",
+    ),
+    "granted-objects": (
+        with_texts("GRANT SELECT ON shop.v TO y"),
+        "binlog.000007:4711: statement of seqno 5, GRANT SELECT ON shop.v TO y",
     ),
     "generated-columns": (
         situation(

@@ -399,6 +399,13 @@ class Target(Server):
         query = f"SELECT 1 FROM information_schema.tables WHERE {same}"
         return bool(self.rows(query, database=key.database.lower(), name=key.table.lower()))
 
+    def has_routine(self, key: TableKey) -> bool:
+        """Whether there is a function or procedure of that name, whatever its letters' case."""
+        columns = ("routine_schema", ":database"), ("routine_name", ":name")
+        same = " AND ".join(f"CAST(LOWER({column}) AS BINARY) = {value}" for column, value in columns)
+        query = f"SELECT 1 FROM information_schema.routines WHERE {same}"
+        return bool(self.rows(query, database=key.database.lower(), name=key.table.lower()))
+
     def default_collations(self, databases: Collection[str]) -> Mapping[str, str]:
         """What tables of these databases get without a collation of their own."""
         return self.ask(read_default_collations, databases)

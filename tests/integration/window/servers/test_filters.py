@@ -129,6 +129,28 @@ def test_a_trigger_on_a_table_that_is_left_out_stays_when_the_source_drops_one_o
     assert family.target.query("SELECT * FROM tenant_1.t") == [(1, 1)]
 
 
+def test_a_grant_on_a_view_that_the_target_lacks_is_named_before_the_window(
+    family: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A view over a table that is left out."""
+    run_on(family.source, *TABLES)
+    family.run()
+    run_on(family.source, "CREATE VIEW tenant_1.seen AS SELECT id FROM tenant_1.log", log=False)
+    run_on(family.source, "CREATE USER reader@localhost", "GRANT SELECT ON tenant_1.seen TO reader@localhost")
+    try:
+        assert family.cli("run", CHANNEL) == 1
+        said = capsys.readouterr().err
+        assert "tenant_1.seen on the target, to grant on it, found neither a table nor a view" in said
+        assert family.target.query("SELECT COUNT(*) FROM mysql.user WHERE user = 'reader'") == [(0,)]
+        family.target.query("CREATE VIEW tenant_1.seen AS SELECT 1 AS id")
+        family.run()
+        for server in (family.source, family.target):
+            assert "GRANT SELECT ON `tenant_1`.`seen`" in str(server.query("SHOW GRANTS FOR reader@localhost"))
+    finally:
+        for server in (family.source, family.target):
+            server.query("DROP USER IF EXISTS reader@localhost")
+
+
 def test_a_window_of_nothing_but_what_is_left_out_moves_the_watermark(family: Channel) -> None:
     run_on(family.source, *TABLES)
     family.run()
