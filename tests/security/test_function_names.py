@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 import pytest
 
 from binlane.errors import BinlaneError
+from binlane.precheck.situation import situation
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import Channel, ChannelOf, run_on
@@ -125,6 +126,34 @@ def test_no_body_calls_a_function_that_the_source_has_none_of(
     channel.on_both("CREATE DATABASE app", *tables, function)
     channel.write_channel(UNSAFE)
     run_on(channel.source, "SET binlog_format = STATEMENT", "INSERT INTO app.t VALUES (app.f())")
+
+    with pytest.raises(BinlaneError, match=r"(?s)a stored function, or none, on one server, .*\[function-names\]"):
+        channel.run()
+
+    assert channel.target.query("SELECT n FROM app.t") == []
+
+
+@pytest.mark.parametrize("source", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def test_no_trigger_calls_one_where_no_routine_is_stored(
+    source: str,
+    channel_of: ChannelOf,
+    undone: list[tuple[Channel, tuple[str, ...]]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A trigger is a body, too. Its handler takes the source's error 1305."""
+    # else a view of the state is one, by chance
+    monkeypatch.setattr(situation, "read_program_names", lambda _connection: frozenset())
+    target, installed, call = _LOADED[source]
+    channel = channel_of(source, target)
+    undone.append((channel, tuple(each.replace("INSTALL", "UNINSTALL") for each in installed)))
+    run_on(channel.target, *installed, log=False)
+    handler = "DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END"
+    trigger = f"CREATE TRIGGER app.r BEFORE INSERT ON app.t FOR EACH ROW BEGIN {handler}; SET @x = {call}; END"
+    run_on(channel.source, "CREATE DATABASE app", "CREATE TABLE app.t (n INT)", trigger)
+    channel.write_channel(UNSAFE)
+    assert channel.run() is not None
+    run_on(channel.source, "SET binlog_format = STATEMENT", "INSERT INTO app.t VALUES (1)")
+    assert channel.source.query("SELECT n FROM app.t") == [(1,)]
 
     with pytest.raises(BinlaneError, match=r"(?s)a stored function, or none, on one server, .*\[function-names\]"):
         channel.run()

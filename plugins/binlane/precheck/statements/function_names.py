@@ -72,7 +72,10 @@ def check_function_names(situation: Situation) -> Iterator[Finding]:
     ``allow_unsafe``: the target would call another function than the source has called."""
     needs = situation.needs
     makes_views = needs.ddl and any(_runs(each) for each in situation.every_text)
-    if not (needs.statements or needs.loads or makes_views) or not may_reach_programs(situation):
+    if not (needs.statements or needs.loads or makes_views):
+        return
+    # a trigger is a body where neither server has a routine or a view
+    if not (may_reach_programs(situation) or any(situation.stored_triggers)):
         return
     stored = _stored(situation)
     # a call must be in the text of a statement, or in a body that one reaches
