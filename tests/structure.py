@@ -52,6 +52,7 @@ LAYERS: Final = (
         "values and errors that all share",
         (
             *("json_codec", "formats", "extension", "server_proof", "session_pins", "view_guard", "state_guard"),
+            "table_hint",
             *("errors", "model", "choices", "rename_rules", "arrow_compute", "database_pattern", "collation_rules"),
             *("compression", "garbage", "blas_threads", "regular_files", "safe_path", "safe_text", "activity"),
             *("lazy_dataclass", "answers", ""),

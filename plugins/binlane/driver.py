@@ -35,7 +35,7 @@ from binlane.errors import BinlaneError, ConfigError, PrecheckError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition
 from binlane.server_proof import NO_LOG, ServerProof, TargetProof, state_query
-from binlane.session_pins import Server, SessionKind, assignments, changes, is_as_pinned, pins_of
+from binlane.session_pins import READ_ONLY, Server, SessionKind, assignments, changes, is_as_pinned, pins_of
 from binlane.state_guard import (
     NO_SUCH_KEY,
     NOTHING,
@@ -47,6 +47,8 @@ from binlane.state_guard import (
     trigger_of,
     view_in_place,
 )
+from binlane.table_hint import hinted_table
+from binlane.table_hint import view_in_place as users_view_in_place
 from binlane.view_guard import REFUSED, WHY, guard, opens_views
 
 if TYPE_CHECKING:
@@ -141,11 +143,27 @@ class SessionCursor(Cursor):
         self._own = connection
 
     def execute(self, query: str | bytes, args: object = None) -> int:
-        """As PyMySQL's. Raises StateSchemaError for a view in the place of a table of the state."""
+        """As PyMySQL's. Raises StateSchemaError for a view in the place of a table of the state, and, where the session
+        is not read-only, TableMismatchError for one in the place of a user's table that is read."""
         # what the last statement has left belongs to the session that answered it
         while self.nextset():
             pass
         text, touched = hinted(query) if isinstance(query, str) else (query, NOTHING)
+        if isinstance(text, str) and self._own.kind not in READ_ONLY:
+            text, table = hinted_table(text)
+            if table:
+                return self._read_table(text, args, table)
+        return self._execute(text, args, touched)
+
+    def _read_table(self, text: str, args: object, table: str) -> int:
+        try:
+            return self._execute(text, args, NOTHING)
+        except err.MySQLError as exc:
+            if exc.args[0] != NO_SUCH_KEY:
+                raise
+            raise users_view_in_place(table) from exc
+
+    def _execute(self, text: str | bytes, args: object, touched: Touched) -> int:
         statement = self.mogrify(text, args)  # type: ignore[arg-type]  # the stubs know no bytes
         answering = self._own.answering(statement)
         self.connection = answering

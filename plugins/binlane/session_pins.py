@@ -58,7 +58,7 @@ class Pin:
 _MARIADB: Final = frozenset({Flavor.MARIADB})
 _MYSQL: Final = frozenset({Flavor.MYSQL})
 _LATEST: Final = {SessionKind.COMPARE: "'READ-COMMITTED'"}
-_READ_ONLY: Final = dict.fromkeys((SessionKind.LOOK, SessionKind.COMPARE, SessionKind.READ), "1")
+READ_ONLY: Final = frozenset({SessionKind.LOOK, SessionKind.COMPARE, SessionKind.READ})
 """A table may become a view between two statements, and a function in it runs with the privileges of who reads it."""
 _NOT_LANES: Final = frozenset(SessionKind) - {SessionKind.LANE}
 _WRITERS: Final = frozenset({SessionKind.WRITE, SessionKind.LANE})
@@ -111,8 +111,8 @@ PINS: Final = (
         by_kind=_LATEST,
         since=(5, 7, 20),
     ),
-    Pin("tx_read_only", "0", _REFUSES, _MARIADB, by_kind=_READ_ONLY),
-    Pin("transaction_read_only", "0", _REFUSES, _MYSQL, by_kind=_READ_ONLY, since=(5, 7, 20)),
+    Pin("tx_read_only", "0", _REFUSES, _MARIADB, by_kind=dict.fromkeys(READ_ONLY, "1")),
+    Pin("transaction_read_only", "0", _REFUSES, _MYSQL, by_kind=dict.fromkeys(READ_ONLY, "1"), since=(5, 7, 20)),
     Pin(
         "innodb_snapshot_isolation",
         "0",

@@ -8,24 +8,31 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pymysql
 import pytest
 
-from binlane.bootstrap.row_copy import Chunk, copy_chunk
-from binlane.bootstrap.sessions import read_session, write_session
-from binlane.errors import BinlaneError
+from binlane.bootstrap.computed_columns import RowCopy
+from binlane.bootstrap.row_copy import Chunk, Copier, RemainingTable, copy_chunk, in_transaction
+from binlane.bootstrap.sessions import Session, read_session, write_session
+from binlane.driver import Connection
+from binlane.errors import BinlaneError, ConfigError, TableMismatchError
 from binlane.model import TableKey, version_number
-from binlane.orchestration.commands.copies import recopy
+from binlane.orchestration.commands.copies import recopy, restore
+from binlane.orchestration.commands.copies.missing_tables import MissingTable, fill_empty
 from binlane.orchestration.commands.repair import apply_plan, make_plan
 from binlane.orchestration.commands.verify import verify
 from binlane.orchestration.terminal import Terminal
 from binlane.repair.plan import Action
+from binlane.restore.dump_folder import DumpFolder
 from binlane.restore.dump_load import DumpLoad
 from binlane.schema.binding import bind
+from binlane.schema.model import Schema
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of
+from binlane.session_pins import SessionKind
 from binlane.state.records.repairs import begin_repair
 from binlane.state.records.verifications import begin_verification
 from binlane.verify.outcome import Options
@@ -44,6 +51,10 @@ EVIL: Final = (
 )
 CHECKED: Final = (
     "CREATE SQL SECURITY INVOKER VIEW app.t AS SELECT n FROM app.b WHERE app.f() = 1 WITH CASCADED CHECK OPTION"
+)
+RENAMED: Final = (
+    "RENAME TABLE app.t TO app.b",
+    "CREATE SQL SECURITY INVOKER VIEW app.t AS SELECT b.* FROM app.b WHERE app.f() = 1",
 )
 SWAP: Final = ("DROP TABLE app.t", "CREATE SQL SECURITY INVOKER VIEW app.t AS SELECT app.f() + 0 AS n")
 
@@ -181,3 +192,138 @@ def test_a_copy_of_rows_calls_no_function_that_changes_anything(family: str, cha
     with contextlib.closing(read_session(source)) as session, pytest.raises(BinlaneError, match="READ ONLY"):
         session.rows("SELECT * FROM app.t")
     assert channel.source.query("SELECT n FROM victim.t") == []
+
+
+@contextlib.contextmanager
+def copying(channel_of: ChannelOf, family: str, table: str) -> Iterator[tuple[Any, Schema, Session, Session]]:
+    """The channel, the source's definitions, and sessions of a copy: the source has a row, the target none yet."""
+    channel = channel_of(family, family)
+    source, target = channel.endpoints.source, channel.endpoints.target
+    assert source is not None
+    channel.on_both("CREATE DATABASE app", table, *EVIL)
+    run_on(channel.source, "INSERT INTO app.t (n) VALUES (1)", log=False)
+    with engine_of(source).connect() as connection:
+        schema = read_schema(connection, ["app"])
+    with contextlib.closing(read_session(source)) as reader, contextlib.closing(write_session(target)) as writer:
+        yield channel, schema, reader, writer
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_rows_of_a_first_copy_are_counted_in_tables_alone(family: str, channel_of: ChannelOf) -> None:
+    """A RENAME TABLE that has waited for the copy's transaction comes in front of the count."""
+    with copying(channel_of, family, TABLE) as (channel, schema, reader, writer):
+
+        class Swapping:
+            """A diary, behind whose first COMMIT the view comes."""
+
+            def written(self, *_: object) -> None: ...
+            def committed(self, *_: object) -> None:
+                run_on(channel.target, *RENAMED, log=False)
+
+            def emptied(self, *_: object) -> None: ...
+            def finished(self, *_: object) -> None: ...
+
+        source = channel.endpoints.source
+        with (
+            contextlib.closing(read_session(source)) as second,
+            contextlib.closing(read_session(source)) as third,
+            contextlib.closing(write_session(channel.endpoints.target)) as counter,
+        ):
+            copier = Copier((reader, second), (writer,), (third, counter), 1000, Swapping())
+            with pytest.raises(BinlaneError, match="expected a table, found a view"):
+                copier.copy([RemainingTable(schema.tables[TableKey("app", "t")])])
+        assert channel.target.query("SELECT n FROM victim.t") == []
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_computed_columns_of_a_first_copy_are_compared_in_tables_alone(
+    family: str, channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind the last COMMIT of a table without a key."""
+    without_key = "CREATE TABLE app.t (n INT, m INT AS (n + 1) STORED)"
+    with copying(channel_of, family, without_key) as (channel, schema, reader, writer):
+
+        def swapped(*arguments: Any) -> Any:
+            run_on(channel.target, *RENAMED, log=False)
+            return RowCopy(*arguments)
+
+        monkeypatch.setattr("binlane.bootstrap.row_copy.RowCopy", swapped)
+        with pytest.raises(BinlaneError, match="expected a table, found a view"):
+            copy_chunk(reader, writer, Chunk(schema.tables[TableKey("app", "t")], None, None), 1 << 20)
+        assert channel.target.query("SELECT n FROM victim.t") == []
+
+
+@pytest.mark.parametrize("moment", ["before it is looked at", "before its rows"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_lost_table_is_filled_as_a_table_alone(
+    family: str, moment: str, channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = "CREATE TABLE app.c (n INT PRIMARY KEY, FOREIGN KEY (n) REFERENCES app.t (n))"
+    with copying(channel_of, family, TABLE) as (channel, _, reader, _):
+        run_on(channel.source, child, log=False)
+        with engine_of(channel.endpoints.source).connect() as connection:
+            schema = read_schema(connection, ["app"])
+
+        def swap() -> None:
+            run_on(channel.target, "RENAME TABLE app.t TO app.b", CHECKED, log=False)
+
+        if moment == "before it is looked at":
+            swap()
+        else:
+
+            def swapped(*arguments: Any) -> Any:
+                swap()
+                return in_transaction(*arguments)
+
+            monkeypatch.setattr("binlane.orchestration.commands.copies.missing_tables.in_transaction", swapped)
+        missing = [MissingTable(TableKey("app", "t"), TableKey("app", "t"))]
+        with pytest.raises(BinlaneError, match="expected a table, found a view"):
+            fill_empty(channel.endpoints, reader, missing, schema)
+        assert channel.target.query("SELECT n FROM victim.t") == []
+
+
+BODY: Final = "CREATE DEFINER=`a`@`%` FUNCTION `f`() RETURNS INT MODIFIES SQL DATA SQL SECURITY INVOKER"
+HARMLESS: Final = "CREATE DEFINER=`a`@`%` FUNCTION `f`() RETURNS INT SQL SECURITY INVOKER RETURN 1;\n"
+FOLDER: Final = {
+    "shop-schema-create.sql": "CREATE DATABASE `shop`;\n",
+    "shop.t-schema.sql": "CREATE TABLE `t` (`n` int);\n",
+    "shop.t.sql": "SET TIME_ZONE='+00:00';\nINSERT INTO `t` VALUES (1);\n",
+    "shop.v.00001.sql": "SET TIME_ZONE='+00:00';\n",
+    # made harmless first: a view over what changes something is not made
+    "shop.v-schema-view.sql": f"{HARMLESS}CREATE DEFINER=`a`@`%` SQL SECURITY INVOKER VIEW `v` AS SELECT n FROM t "
+    f"WHERE f() = 1;\nDROP FUNCTION IF EXISTS `f`;\n{BODY} BEGIN INSERT INTO victim.t VALUES (1); RETURN 1; END;\n",
+    "metadata": "[`shop`.`t`]\nrows = 1\n[`shop`.`v`]\nrows = 1\n# Finished dump at: 2026-01-01 00:00:00\n",
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_view_of_a_dump_is_not_counted(family: str, channel_of: ChannelOf, tmp_path: Path) -> None:
+    """The dump's own record of its rows names a view, whose function has the privileges of who counts."""
+    channel = channel_of(family, family)
+    run_on(channel.target, *EVIL[:3], log=False)
+    for name, text in FOLDER.items():
+        (tmp_path / name).write_text(text)
+    dump = DumpFolder(tmp_path, frozenset({"shop"}))
+    with contextlib.closing(write_session(channel.endpoints.target)) as session:
+        [(version,)] = session.texts("SELECT VERSION()")
+        DumpLoad(session, version_number(version), str(tmp_path), {"shop": "app"}).run(dump.statements(""))
+        with pytest.raises(ConfigError, match=r"expected a table shop\.v, .* found a view"):
+            restore._require_counts(session, dump, {"shop": "app"}, ())
+    assert channel.target.query("SELECT n FROM victim.t") == []
+
+
+@pytest.mark.parametrize("kind", SessionKind)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_session_that_may_write_reads_a_view(family: str, kind: SessionKind, channel_of: ChannelOf) -> None:
+    """Whatever a command asks: a name that is spelled as binlane spells those of users."""
+    channel = channel_of(family, family)
+    run_on(channel.target, "CREATE DATABASE app", "CREATE TABLE app.`a``b` (n INT)", *EVIL, SWAP[1], log=False)
+    arguments = channel.endpoints.target.pymysql_arguments()
+    with (
+        contextlib.closing(Connection(**arguments, kind=kind, autocommit=True)) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("SELECT COUNT(*) FROM `app`.`a``b` WHERE n <> 'FROM `app`.`t`'")
+        with pytest.raises((TableMismatchError, pymysql.err.MySQLError), match=r"found a view|READ ONLY"):
+            cursor.execute("SELECT COUNT(*) FROM `app`.`t` WHERE n > 0")
+    assert channel.target.query("SELECT n FROM victim.t") == []

@@ -143,7 +143,6 @@ class CatchUp:
             ours += f" AND {behind(compared, copying.reached, reader.flavor, up_to=True)}"
 
         def work() -> int:
-            hold_table(writer.execute, key)
             removed = writer.execute(f"DELETE FROM {name_of(key)} WHERE {theirs}")
             # a row that is not read again yet may have a unique key's value that one of these rows has now
             added = rows_of(RowCopy(reader, writer, table, ours, theirs, compared.key), self._packet, verb="REPLACE")
@@ -151,7 +150,7 @@ class CatchUp:
             count_rows(writer.execute, self.channel, obj, added - removed, are_reached=True)
             return added
 
-        return in_transaction(writer, work, reader)
+        return in_transaction(writer, key, work, reader)
 
     def _kept(self) -> EarlierAttempt:
         finished = {key for key, (_, _, copying) in self._tables.items() if copying.state == DONE}

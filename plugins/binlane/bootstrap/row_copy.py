@@ -274,12 +274,11 @@ def copy_chunk(
         where = _where(reader, chunk)
 
         def insert() -> int:
-            hold_table(writer.execute, key)
             rows = rows_of(RowCopy(reader, writer, chunk.table, where, where, keyed.key), packet, pace=pace)
             written(writer, key, rows)
             return rows
 
-        return in_transaction(writer, insert, reader)
+        return in_transaction(writer, key, insert, reader)
     return copy_whole(reader, writer, chunk.table, packet, written, pace)
 
 
@@ -333,12 +332,14 @@ def _where(reader: Session, chunk: Chunk) -> str:
     return in_range(by_key(chunk.table, reader), chunk.after, chunk.end, reader.flavor)
 
 
-def in_transaction(writer: Session, work: Callable[[], int], reader: Session | None = None) -> int:
-    """Do the work in one transaction, again after a deadlock or a lock timeout; its result. ``reader``: what it reads
-    with; if that was closed, since much was left to read, the error is raised."""
+def in_transaction(writer: Session, table: TableKey, work: Callable[[], int], reader: Session | None = None) -> int:
+    """Do the work, which writes into the table, in one transaction that holds it, again after a deadlock or a lock
+    timeout; its result. ``reader``: what it reads with; if that was closed, since much was left to read, the error is
+    raised. Raises TableMismatchError for a view."""
     for attempt in range(1, _TRIES + 1):
         writer.execute("BEGIN")
         try:
+            hold_table(writer.execute, table)
             found = work()
             writer.execute("COMMIT")
         except pymysql.err.MySQLError as exc:

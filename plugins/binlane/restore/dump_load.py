@@ -17,7 +17,6 @@ from dataclasses import field
 from typing import Final
 
 from binlane.apply.refusals import DENIED, target_errors
-from binlane.apply.session.held_table import hold_table
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.query import Query
 from binlane.binlog.types.collations import collation_id
@@ -192,13 +191,12 @@ class DumpLoad:
         ApplyError for a value that the target would change."""
 
         def insert() -> int:
-            hold_table(self.session.execute, key)
             stored = self.session.execute(statement)
             # a dump's own mode is not strict
             require_unchanged(self.session, key, lambda: self._columns(key, "data_type = 'enum'"))
             return stored
 
-        in_transaction(self.session, insert)
+        in_transaction(self.session, key, insert)
 
     def _require_whole(self, table: str, columns: set[str]) -> None:
         """Raise ConfigError if rows have no value for a column that is not computed: a dump program has left it out.

@@ -9,6 +9,9 @@ import pytest
 
 from binlane.bootstrap.row_copy import in_transaction
 from binlane.bootstrap.sessions import Session
+from binlane.model import TableKey
+
+TABLE = TableKey("app", "t")
 
 
 class Server:
@@ -34,8 +37,8 @@ def test_a_transaction_whose_reader_was_closed_raises_its_own_error(is_open: boo
 
     writer, reader = (cast(Session, Server(is_open=each)) for each in (True, is_open))
     if is_open:
-        assert in_transaction(writer, work, reader) == 7
+        assert in_transaction(writer, TABLE, work, reader) == 7
         return
     with pytest.raises(pymysql.err.OperationalError, match="Deadlock found"):
-        in_transaction(writer, work, reader)
+        in_transaction(writer, TABLE, work, reader)
     assert attempts == 1

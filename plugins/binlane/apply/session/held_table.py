@@ -14,9 +14,9 @@ import pymysql
 
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.types.literals import identifier
-from binlane.errors import TableMismatchError
 from binlane.model import TableKey
 from binlane.state_guard import NO_SUCH_KEY
+from binlane.table_hint import view_in_place
 
 
 def hold_table(execute: Callable[[str], object], key: TableKey) -> None:
@@ -26,7 +26,4 @@ def hold_table(execute: Callable[[str], object], key: TableKey) -> None:
     except pymysql.err.MySQLError as exc:
         if error_code(exc) != NO_SUCH_KEY:
             raise
-        raise TableMismatchError(
-            f"{key}: expected a table, found a view, which another session of the target has put in its place; "
-            "nothing was written to it: find out who, put the table back, then run again"
-        ) from exc
+        raise view_in_place(str(key)) from exc

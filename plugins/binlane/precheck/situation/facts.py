@@ -19,7 +19,7 @@ from binlane.binlog.types.collations import collation_name as collation_name_of
 from binlane.binlog.types.literals import identifier
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
-from binlane.errors import BinlogError, SourceError
+from binlane.errors import BinlogError, SourceError, TableMismatchError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
@@ -531,6 +531,9 @@ def _may_read(connection: Connection, key: TableKey) -> bool:
         if error_code(exc) == _NO_SUCH_TABLE:
             return True
         raise
+    except TableMismatchError:
+        # a view has its name by now; it is not opened
+        return True
     return True
 
 

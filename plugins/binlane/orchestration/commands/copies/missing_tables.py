@@ -164,4 +164,4 @@ def fill_empty(endpoints: Endpoints, reader: Session, missing: Sequence[MissingT
             if not writer.texts(f"SELECT 1 FROM {name} LIMIT 1"):
                 chunk = Chunk(source.tables[each.source], None, None)
                 fill = partial(insert_rows, reader, writer, chunk, int(packet), each.target)
-                in_transaction(writer, fill, reader)
+                in_transaction(writer, each.target, fill, reader)

@@ -16,16 +16,16 @@ from typing import Any, Final
 
 from binlane.activity import doing
 from binlane.apply.refusals import target_errors
-from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.definition_copy import contents, drop_database
+from binlane.bootstrap.row_copy import count_rows
 from binlane.bootstrap.sessions import Session, answering, definition_session, write_session
 from binlane.choices import FROM_LOG
 from binlane.config import ChannelConfig, require_channel_name
 from binlane.connections import Endpoints, Resolver
-from binlane.errors import BinlaneError, ConfigError, PositionError, WindowBusyError
+from binlane.errors import BinlaneError, ConfigError, PositionError, TableMismatchError, WindowBusyError
 from binlane.health.progress import Stage, stage_of
 from binlane.lazy_dataclass import dataclass
-from binlane.model import LogPosition, plural
+from binlane.model import LogPosition, TableKey, plural
 from binlane.orchestration.announcing.redaction import redacted
 from binlane.orchestration.audited import audited
 from binlane.orchestration.commands.channel import load
@@ -402,15 +402,23 @@ def _load_dump(running: _Running, found: Restore, own: Session, session: Session
 
 
 def _require_counts(session: Session, dump: DumpFolder, names: Mapping[str, str], tables: Collection[str]) -> None:
-    """Raises ConfigError if a table has another number of rows than the dump has recorded: a file of it is gone."""
+    """Raises ConfigError if a table has another number of rows than the dump has recorded: a file of it is gone; and
+    if it is a view."""
     for (database, table), rows in dump.row_counts().items():
         if tables and table not in tables:
             continue
-        [(found,)] = session.texts(f"SELECT COUNT(*) FROM {identifier(names[database])}.{identifier(table)}")
-        if int(found) != rows:
+        try:
+            found = count_rows(session, TableKey(names[database], table))
+        except TableMismatchError as exc:
+            raise ConfigError(
+                f"--from {dump.path}: expected a table {database}.{table}, of which its file metadata has rows, found "
+                "a view, which nothing was read from; --drop the restore, and begin it with a dump that mydumper has "
+                "written"
+            ) from exc
+        if found != rows:
             raise ConfigError(
                 f"--from {dump.path}: expected {plural(rows, 'row')} of {database}.{table}, as its file metadata says, "
-                f"found {int(found):,}: files of rows are missing or of another dump; --drop the restore, and begin it "
+                f"found {found:,}: files of rows are missing or of another dump; --drop the restore, and begin it "
                 "with a whole dump"
             )
 
