@@ -200,6 +200,7 @@ class FirstCopy:
             before = bootstraps.read_bootstrap(connection, self.channel.name)
         order = self.options.order
         if self.options.replace and (before is None or order == "" or before.replaced_for != order):
+            self._require_all_replaced(writer, before, databases)
             return None
         if before is not None and before.databases != tuple(databases):
             raise PrecheckError(
@@ -215,6 +216,17 @@ class FirstCopy:
         drop_stand_ins(writer, databases)
         check_empty(contents(writer, databases), () if before is None else before.objects, self.target)
         return before
+
+    def _require_all_replaced(self, writer: Session, before: Bootstrap | None, databases: Sequence[str]) -> None:
+        """Raises PrecheckError if databases of the unfinished attempt would stay, half copied, without a record."""
+        there = {name for (name,) in writer.texts("SELECT schema_name FROM information_schema.schemata")}
+        others = () if before is None else sorted(there.intersection(before.databases).difference(databases))
+        if others:
+            raise PrecheckError(
+                f"channel {self.channel.name}: an unfinished first copy has left tables without their rows in "
+                f"{', '.join(others)} on the target, which --replace would not drop: expected them among --databases, "
+                f"found {', '.join(databases)}; add them, or drop them on {self.target} first"
+            )
 
     def _require_same_source(self, before: Bootstrap) -> None:
         mark = before.snapshot

@@ -22,12 +22,12 @@ from sqlalchemy import (
     update,
 )
 
-from binlane.errors import PositionError, SourceIdentityError, TargetIdentityError
+from binlane.errors import PositionError, PrecheckError, SourceIdentityError, TargetIdentityError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition
 from binlane.server_proof import ServerProof, TargetProof, elsewhere, identity_expression, is_another_source
 from binlane.state.json_columns import optional_value_of, text_of
-from binlane.state.tables import NOW, OF_CHANNELS, channels
+from binlane.state.tables import NOW, OF_CHANNELS, bootstraps, channels
 from binlane.state_guard import view_in_place
 
 
@@ -92,11 +92,18 @@ def create_channel(
     channel. ``uuid``: of a new row; None: made here. ``takes_over``: in the transaction of a new channel, gives it what
     another one has.
 
-    Raises SourceIdentityError if the channel exists and belongs to another source.
+    Raises SourceIdentityError if the channel exists and belongs to another source, PrecheckError if an unfinished first
+    copy would not be among those that ``keep`` names: its tables lack rows, and nothing would say so any more.
     """
     with engine.begin() as connection:
         row = connection.execute(select(channels).where(channels.c.channel == name).with_for_update()).one_or_none()
         if row is None:
+            if bootstraps not in keep and (copying := unfinished_copy(connection, name)):
+                raise PrecheckError(
+                    f"channel {name}: expected data that is complete, found {copying}; nothing was written. If the "
+                    f"data was loaded otherwise since: DELETE FROM {bootstraps.fullname} WHERE channel = '{name}', "
+                    "then the same command again"
+                )
             for table in OF_CHANNELS:
                 if table not in keep:
                     connection.execute(delete(table).where(table.c.channel == name))
@@ -129,6 +136,20 @@ def has_channel(connection: Connection, name: str) -> bool:
     return is_named_in(channels, connection, name)
 
 
+def unfinished_copy(connection: Connection, name: str) -> str:
+    """That the channel has an unfinished first copy on this target, and what continues it; empty if it has none. The
+    schema need not be there."""
+    if not is_named_in(bootstraps, connection, name):
+        return ""
+    row = connection.execute(select(bootstraps).where(bootstraps.c.channel == name)).one()
+    if row.finished_for is not None:
+        return ""
+    return (
+        f"an unfinished first copy, attempt {row.attempts}, whose tables lack rows: `binlane bootstrap {name}` with "
+        "the same options continues it"
+    )
+
+
 def is_table(table: Table, connection: Connection) -> bool:
     """Whether this target has a table of the state. Raises StateSchemaError for a view of its name."""
     query = text("SELECT table_type FROM information_schema.tables WHERE table_schema = :schema AND table_name = :name")
@@ -153,9 +174,8 @@ def read_channel(
     query = select(channels, _identity_here(connection).label("here")).where(channels.c.channel == name)
     row = connection.execute(query.with_for_update() if for_update else query).one_or_none()
     if row is None:
-        raise PositionError(
-            f"channel {name}: unknown on this target; `binlane bootstrap {name}` or `binlane init {name}` begins it"
-        )
+        begins = f"`binlane bootstrap {name}` or `binlane init {name}` begins it"
+        raise PositionError(f"channel {name}: unknown on this target; {unfinished_copy(connection, name) or begins}")
     if row.here != row.target_identity and not of_any_server:
         raise TargetIdentityError(
             f"channel {name}: expected the server that its state was written on, {row.target_identity}, found "

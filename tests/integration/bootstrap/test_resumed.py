@@ -265,3 +265,40 @@ def test_secondary_keys_are_built_after_the_rows_and_stand_as_on_the_source(
     run_on(either.source, "UPDATE shop.big SET n = 3 WHERE b = 500")
     assert bootstrap(either) == 0
     either.assert_equal()
+
+
+def test_no_channel_begins_over_an_unfinished_copy(mariadb: Channel, capsys: pytest.CaptureFixture[str]) -> None:
+    fill(mariadb)
+    run_on(mariadb.source, "CREATE DATABASE other", "CREATE TABLE other.t (id INT PRIMARY KEY)")
+    assert copy_until(mariadb, rows, "copy_chunk", 4, die) == -signal.SIGKILL
+    found = state_of(mariadb, "big")
+    assert found.rows < ROWS
+
+    def refused(*arguments: str, says: str) -> None:
+        capsys.readouterr()
+        assert mariadb.cli(*arguments) != 0, arguments
+        assert says in capsys.readouterr().err, arguments
+
+    continues = f"an unfinished first copy, attempt 1, whose tables lack rows: `binlane bootstrap {CHANNEL}` with"
+    refused("init", CHANNEL, says=f"expected data that is complete, found {continues}")
+    refused("run", CHANNEL, says=f"unknown on this target; {continues}")
+    # shop would stay as it is, without a record
+    replaced = ("--replace", "--databases", "other")
+    refused(
+        "bootstrap", CHANNEL, *replaced, says="tables without their rows in shop on the target, which --replace would"
+    )
+    assert mariadb.cli("adopt-target", CHANNEL) == 0
+    assert continues in capsys.readouterr().out
+    assert state_of(mariadb, "big") == found
+    run_on(mariadb.target, "DROP DATABASE shop", log=False)
+    assert bootstrap(mariadb, *replaced) == 0
+    assert mariadb.cli("status", CHANNEL) == 0
+
+
+def test_a_copy_that_was_given_up_hinders_no_beginning(mariadb: Channel, capsys: pytest.CaptureFixture[str]) -> None:
+    fill(mariadb)
+    assert copy_until(mariadb, rows, "copy_chunk", 4, die) == -signal.SIGKILL
+    assert mariadb.cli("init", CHANNEL) != 0
+    [statement] = re.findall(r"DELETE FROM binlane\.bootstraps WHERE channel = '\w+'", capsys.readouterr().err)
+    mariadb.target.query(statement)
+    assert mariadb.cli("init", CHANNEL) == 0

@@ -13,7 +13,7 @@ from binlane.orchestration.audited import audited
 from binlane.orchestration.commands.channel import load
 from binlane.server_proof import TargetProof
 from binlane.servers.engines import engine_of
-from binlane.state.channels import Channel, adopt, has_channel, identity_of, read_channel
+from binlane.state.channels import Channel, adopt, has_channel, identity_of, read_channel, unfinished_copy
 from binlane.state.records.coverage import forget_verified
 from binlane.state.target_record import forget_target, place_of, record_target, recorded
 
@@ -26,10 +26,11 @@ def adopt_target(name: str, folder: Path, *, yes: bool, resolve: Resolver | None
     target = replace(endpoints.target, proof=None)
     lines = [f"channel {name}: {_former(proof)}"]
     with target_errors(str(target)), engine_of(target).connect() as connection:
-        here, has = identity_of(connection), has_channel(connection, name)
+        here, has, copying = identity_of(connection), has_channel(connection, name), unfinished_copy(connection, name)
     if not has:
         lines.append(f"{target.name}: is {here}, and does not have the channel")
-        doing = f"the record of the former target is removed, and `binlane bootstrap {name}` or `init` begins here"
+        begins = f"`binlane bootstrap {name}` or `init` begins here"
+        doing = f"the record of the former target is removed, and {f'here is {copying}' if copying else begins}"
         if yes:
             forget_target(proof)
     else:
