@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Final
+from unittest.mock import Mock
 
 import pymysql
 import pytest
@@ -24,6 +25,7 @@ from binlane.state.records.ddl_intents import decide_ddl
 from binlane.state.records.journal import read_status
 from binlane.state.windows import finish_window
 from lab.servers import PrivateServer
+from tests.conftest import requires_mysql
 from tests.integration.apply.capture import Captured, Window, ddl_item
 from tests.integration.apply.conftest import DATABASE, QUICK, Pair, fresh_pair, positions, start_window
 
@@ -472,3 +474,34 @@ def test_a_ddl_under_modes_of_mysql_5_7_may_be_the_first_thing_of_a_session(
             run_lane(pair.engine, window.plan, lane, window.source, replace(QUICK, writer=writer))
         pair.assert_equal("of_5_7")
         assert positions(pair) == [1, 1, 1]
+
+
+@requires_mysql
+@pytest.mark.parametrize("is_killed", [False, True], ids=["noted", "killed in front of the note"])
+def test_a_drop_that_fails_half_way_is_not_left_out_by_its_gtid(
+    mysql_source: PrivateServer, mysql_target: PrivateServer, monkeypatch: pytest.MonkeyPatch, *, is_killed: bool
+) -> None:
+    """MySQL logs the part of a failed DROP that has run, under the GTID of the whole statement."""
+    with fresh_pair(mysql_source, mysql_target) as pair:
+        pair.both("CREATE TABLE a (id INT) ENGINE=MyISAM", "CREATE TABLE b (id INT NOT NULL) ENGINE=CSV")
+        window = ddl_window(pair, "DROP TABLE a, b")
+        start_window(pair.engine, window.plan)
+        rows = pair.target.datadir / DATABASE / "b.CSV"
+        kept = rows.read_bytes()
+        rows.unlink()
+        rows.mkdir()
+        (rows / "file").touch()
+        with monkeypatch.context() as patch:
+            if is_killed:
+                patch.setattr("binlane.apply.ddl.run._note_part", Mock(side_effect=CrashError))
+            with pytest.raises(CrashError if is_killed else ApplyError):
+                run_lane(pair.engine, window.plan, 2, window.source, QUICK)
+        with pytest.raises(ApplyError):
+            run_lane(pair.engine, window.plan, 2, window.source, QUICK)
+        assert pair.target.query(f"SHOW TABLES FROM {DATABASE}") == [("b",)]
+        (rows / "file").unlink()
+        rows.rmdir()
+        rows.write_bytes(kept)
+        run_lane(pair.engine, window.plan, 2, window.source, QUICK)
+        assert pair.target.query(f"SHOW TABLES FROM {DATABASE}") == []
+        assert read_status(pair.engine, "orders").undecided == ()

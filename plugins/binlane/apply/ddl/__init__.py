@@ -4,7 +4,8 @@ So the target itself must show whether the statement has run:
 
 - MySQL with GTIDs: ``gtid_next = '<channel uuid>:<seqno>'``; the server silently skips a GTID that it has. DDL on
   tables that are not InnoDB's, or become others, is committed before its GTID, and on 5.7 any DDL: there a note decides
-  as well, as on a target with neither.
+  as well, as on a target with neither. There a statement that fails may have been logged with a part that has run, and
+  has used its GTID: it runs again under the server's own next one.
 - MariaDB with a binlog: the definitions of everything that the statement may name are noted before it, and decide
   after a crash. A server that is killed during a DDL can finish it when it starts again, and logs it then; or it has
   logged a statement that it then loses (CREATE and DROP of routines, GRANT, CREATE TABLE ... SELECT); and a statement

@@ -81,6 +81,11 @@ def _moves_columns(item: Item, statement: bytes) -> bool:
     return moves_columns(statement, item.context or SessionContext())
 
 
+def drops_several(item: Item) -> bool:
+    """Whether a part of the statement may have run and be logged, and the whole of it may run again."""
+    return _SEVERAL.match(in_parts(item)[1]) is not None
+
+
 def is_revoked(item: Item, code: int) -> bool:
     """Whether the error of a statement that runs again on MariaDB says that nothing is left of what it revokes."""
     return code in _NOT_GRANTED and _REVOKES.match(in_parts(item)[1]) is not None

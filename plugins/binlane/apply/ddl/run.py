@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 import pymysql
 
 from binlane.apply.ddl.fingerprint import fingerprint, is_atomic
-from binlane.apply.ddl.outcome import DdlPlace, after_crash, is_revoked, keeps_definitions, left_to_run
-from binlane.apply.ddl.text import drops_own_trigger, repeatable, with_condition, with_database
+from binlane.apply.ddl.outcome import DdlPlace, after_crash, drops_several, is_revoked, keeps_definitions, left_to_run
+from binlane.apply.ddl.text import drops_own_trigger, repeatable, repeated, with_condition, with_database
 from binlane.apply.session.connection import AUTOMATIC
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.errors import BinlaneError, UndecidableError
@@ -89,9 +89,15 @@ def may_have_run(session: LaneSession, place: DdlPlace) -> bool:
     """Whether anything of the seqno may have run: there is a note of it, or the target has its GTID."""
     if read_intent(session.cursor, place.key.channel, place.seqno) is not None:
         return True
-    gtid = f"{gtid_uuid(place.channel_uuid)}:{int(place.seqno)}"
-    query = "SELECT GTID_SUBSET(%s, @@global.gtid_executed)"
-    return session.flavor is Flavor.MYSQL and bool(session.value(query, (gtid,)))
+    return session.flavor is Flavor.MYSQL and _is_executed(session, _own_gtid(place))
+
+
+def _own_gtid(place: DdlPlace) -> str:
+    return f"{gtid_uuid(place.channel_uuid)}:{int(place.seqno)}"
+
+
+def _is_executed(session: LaneSession, gtid: str) -> bool:
+    return bool(session.value("SELECT GTID_SUBSET(%s, @@global.gtid_executed)", (gtid,)))
 
 
 def _prepared(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace, begun: DdlIntent | None) -> bytes:
@@ -106,7 +112,7 @@ def _prepared(session: LaneSession, writer: BlockWriter, item: Item, place: DdlP
 
 
 def _by_mysql_gtid(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace) -> None:
-    gtid = f"{gtid_uuid(place.channel_uuid)}:{int(place.seqno)}"
+    gtid, own = _own_gtid(place), _own_gtid(place)
     is_noted = False
     begun = read_intent(session.cursor, place.key.channel, place.seqno)
     if begun is not None or not is_atomic(session, item):
@@ -115,22 +121,35 @@ def _by_mysql_gtid(session: LaneSession, writer: BlockWriter, item: Item, place:
         if attempt is None:
             return
         item, is_noted = attempt, True
+        if _is_executed(session, own):
+            # a part has run under it, and the server leaves out what comes under a GTID that it has
+            gtid = AUTOMATIC
     # the context first: any query of its would consume the GTID
     text = _prepared(session, writer, item, place, begun)
     try:
         _run_under_gtid(session, writer, item, text, gtid)
     except pymysql.err.MySQLError as exc:
-        if is_noted:
-            _forget_refused(session, writer, place, exc)
+        if is_noted and _is_refusal(exc):
+            writer.context.leave()
+            if _is_executed(session, own):
+                # MySQL 5.7, and later ones with tables of other engines, log the part that has run: DROP TABLE of
+                # several
+                _note_part(session, item, place)
+            else:
+                forget_intent(session.cursor, place.key.channel, place.seqno)
         raise
 
 
 def _noted(session: LaneSession, item: Item, place: DdlPlace, begun: DdlIntent | None, gtid: str) -> Item | None:
     """What is left to run of a statement on MySQL that is not atomic; None if it has run. Raises UndecidableError."""
     if begun is not None:
-        is_logged = session.value("SELECT GTID_SUBSET(%s, @@global.gtid_executed)", (gtid,))
-        if begun.state == DONE or is_logged:
+        if begun.state == DONE:
             return None
+        if begun.fingerprint == REFUSED:
+            return repeated(item)
+        if _is_executed(session, gtid):
+            # this process may have ended between a server's error and its note
+            return repeated(item) if drops_several(item) else None
     now = fingerprint(session, item, with_ids=True)
     if begun is not None:
         return _resumed(session, left_to_run(session, item, begun, now, place), begun, place)
@@ -178,10 +197,15 @@ def _by_note(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPl
             writer.context.leave()
             if _newest_gtid(session) != newest:
                 # with the part that has run before it failed: DROP TABLE of several
-                write_intent(session.cursor, channel, seqno, place.lane, item.payload, REFUSED, BEGUN)
+                _note_part(session, item, place)
             else:
                 forget_intent(session.cursor, channel, seqno)
         raise
+
+
+def _note_part(session: LaneSession, item: Item, place: DdlPlace) -> None:
+    """The server has refused the statement, but has run and logged a part of it."""
+    write_intent(session.cursor, place.key.channel, place.seqno, place.lane, item.payload, REFUSED, BEGUN)
 
 
 def _resumed(session: LaneSession, attempt: Item | None, begun: DdlIntent, place: DdlPlace) -> Item | None:
