@@ -32,6 +32,9 @@ class LanePosition:
     """Row changes written in this window, by the target's own Handler counters."""
     blocks: int
     transactions: int
+    begun: int = 0
+    """The DDL that the lane has begun last (``orders.begin_ddl``); 0: none, or none any more. An order that waits for
+    the lanes takes it from their locked rows: a plain SELECT would answer as of before it waited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +148,7 @@ def lane_positions(connection: Connection, channel: str, *, for_update: bool = F
             rows=RowCounts(row.inserts, row.updates, row.deletes),
             blocks=row.blocks,
             transactions=row.transactions,
+            begun=row.begun,
         )
         for row in rows
     )

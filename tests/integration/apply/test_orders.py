@@ -4,14 +4,19 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import text
 
 from binlane.apply.lane.options import Progress
 from binlane.apply.lane.runner import run_lane
 from binlane.errors import PositionError, StopRequestedError
 from binlane.model import LogPosition
+from binlane.state import windows as window_rows
 from binlane.state.orders.skips import SkipRequest, read_skips, request_skips
 from binlane.state.orders.stops import clear_stop, request_stop
 from binlane.state.records.journal import read_status
@@ -91,6 +96,39 @@ def test_a_transaction_that_is_skipped_while_its_lane_runs_is_left_out(pair: Pai
         [skip] = read_skips(connection, "orders")
     assert (skip.seqno, skip.state, skip.by, skip.reason) == (8, "skipped", "carol", "why")
     finish_window(pair.engine, "orders", "w1", "d1")
+
+
+def behind_a_begun_ddl(pair: Pair, give: Callable[[window_rows.Window], int]) -> int:
+    """What comes of an order that waits for the first lane's row, while the other lane says that its DDL runs."""
+    window, work = counters(pair)
+    for lane in (0, 1):
+        window.add(lane, *(work(f"{lane}{letter}") for letter in "abc"))
+    start_window(pair.engine, window.plan)
+    opened = read_status(pair.engine, "orders").window
+    assert opened is not None
+    waiting = "SELECT 1 FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND info LIKE '%FOR UPDATE%'"
+    with ThreadPoolExecutor(1) as pool, pair.engine.connect() as block, pair.engine.connect() as ddl:
+        block.execute(text("SELECT seqno FROM binlane.positions WHERE channel = 'orders' AND lane = 0 FOR UPDATE"))
+        order = pool.submit(give, opened)
+        while not pair.rows(waiting):
+            assert not order.done()
+            time.sleep(0.05)
+        ddl.execute(text("UPDATE binlane.positions SET begun = 4 WHERE channel = 'orders' AND lane = 1"))
+        ddl.commit()
+        block.rollback()
+        return order.result()
+
+
+def test_a_ddl_that_begins_while_an_order_to_skip_it_waits_is_not_skipped(pair: Pair) -> None:
+    asked = replace(skip_request(4), lane=1, lanes=(1,))
+    with pytest.raises(PositionError, match="it is a DDL that runs now"):
+        behind_a_begun_ddl(pair, lambda opened: request_skips(pair.engine, opened, [asked], reason="", by="carol")[0])
+    with pair.engine.connect() as connection:
+        assert read_skips(connection, "orders") == ()
+
+
+def test_a_ddl_that_begins_while_a_stop_waits_is_in_front_of_it(pair: Pair) -> None:
+    assert behind_a_begun_ddl(pair, lambda opened: request_stop(pair.engine, "orders").seqno) == 4
 
 
 def test_a_lane_that_is_told_to_end_stops_at_a_block_s_boundary_and_leaves_no_error(mariadb_pair: Pair) -> None:

@@ -17,8 +17,8 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition
 from binlane.state.channels import read_channel
 from binlane.state.orders.giving import giving_order
-from binlane.state.positions import lane_positions
-from binlane.state.tables import NOW, UTC_NOW, positions, skipped_events, skips
+from binlane.state.positions import LanePosition, lane_positions
+from binlane.state.tables import NOW, UTC_NOW, skipped_events, skips
 from binlane.state.windows import Window, required_window
 
 if TYPE_CHECKING:
@@ -112,8 +112,8 @@ def request_skips(
     with giving_order(engine, channel) as connection:
         read_channel(connection, channel, for_update=True)
         current = required_window(connection, channel, window.bounds.window_id, for_update=True)
+        _check_ahead(lane_positions(connection, channel, for_update=True), current, requests)
         known = {skip.seqno for skip in read_skips(connection, channel)}
-        _check_ahead(connection, current, requests)
         new = [request for request in requests if request.seqno not in known]
         for request in new:
             connection.execute(insert(skips).values(_values(current, request, reason, by)))
@@ -125,11 +125,9 @@ def request_skips(
         return tuple(request.seqno for request in new)
 
 
-def _check_ahead(connection: Connection, window: Window, requests: Sequence[SkipRequest]) -> None:
+def _check_ahead(lanes: Sequence[LanePosition], window: Window, requests: Sequence[SkipRequest]) -> None:
     channel = window.bounds.channel
-    at = {lane.lane: lane.seqno for lane in lane_positions(connection, channel, for_update=True)}
-    rows = connection.execute(select(positions.c.lane, positions.c.begun).where(positions.c.channel == channel))
-    begun = {row.lane: row.begun for row in rows}
+    at, begun = {lane.lane: lane.seqno for lane in lanes}, {lane.lane: lane.begun for lane in lanes}
     for request in requests:
         where = f"channel {channel}, window {window.bounds.window_id}, lane {request.lane}, seqno {request.seqno}"
         passed = [lane for lane in request.lanes if window.is_finished or at.get(lane, request.seqno) >= request.seqno]

@@ -17,7 +17,7 @@ from binlane.state.channels import Watermark, read_channel
 from binlane.state.orders.giving import giving_order
 from binlane.state.orders.orders import NOW as STOP_NOW
 from binlane.state.positions import lane_positions
-from binlane.state.tables import NOW, UTC_NOW, channels, positions, windows
+from binlane.state.tables import NOW, UTC_NOW, channels, windows
 from binlane.state.windows import Window, check_lanes, move_watermark, read_open_window, required_window
 
 if TYPE_CHECKING:
@@ -83,11 +83,10 @@ def request_stop(
 
 def _marks(connection: Connection, channel: str, window: Window) -> tuple[int, int]:
     """The lowest and the highest position of the window; a running DDL counts as reached."""
-    lanes = [lane.seqno for lane in lane_positions(connection, channel, for_update=True)]
+    lanes = lane_positions(connection, channel, for_update=True)
     if window.plan_digest is None or not lanes:
         return window.reached, window.reached
-    begun = connection.execute(select(func.max(positions.c.begun)).where(positions.c.channel == channel)).scalar_one()
-    return min(lanes), max(*lanes, int(begun or 0))
+    return min(lane.seqno for lane in lanes), max(max(lane.seqno, lane.begun) for lane in lanes)
 
 
 def _check_place(channel: str, window: Window, reached: int, seqno: int) -> None:
