@@ -22,7 +22,7 @@ from binlane.errors import MissingLogError, SourceIdentityError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 from binlane.source.gtid_set import GtidSet, MariadbGtidSet, set_of_head
-from binlane.source.identity import unlogged
+from binlane.source.identity import check_taken
 from binlane.source.protocol import LogState, base_of, check_follows, file_number
 
 _FIRST_WITH_LISTS: Final = (10, 0, 2)
@@ -191,9 +191,8 @@ class Continuity:
             )
         file.gtids += 1
         if self.state.put_in and isinstance(first, MariadbGtid) and isinstance(self.gtids, MariadbGtidSet):
-            put_in = MariadbGtidSet.parse(self.state.put_in)
-            if lost := self.gtids.passed_over(put_in, first, server_id):
-                raise unlogged(self.name, Flavor.MARIADB, lost)
+            lost = self.gtids.passed_over(MariadbGtidSet.parse(self.state.put_in), first, server_id)
+            check_taken(self.name, Flavor.MARIADB, lost, self.state.taken)
         self.gtids.add_through(first, last, server_id)
         # its server had GTIDs on when it wrote the file before: MySQL begins a new one when the mode changes
         self._unproved = None

@@ -21,6 +21,9 @@ from binlane.model import Flavor
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _INTERVAL: Final = re.compile(r"(\d{1,20})(?:-(\d{1,20}))?")
 _TAG: Final = re.compile(r"[a-z_][a-z0-9_]{0,31}")
+_LEFT_OUT: Final = 100
+"""Transactions in a row that a MariaDB replica's log may lack because they have changed nothing: more of them are what
+a dump has put in."""
 _TRIPLE: Final = re.compile(r"(\d{1,10})-(\d{1,10})-(\d{1,20})")
 
 
@@ -247,13 +250,19 @@ class MariadbGtidSet:
         }
         return rest
 
-    def passed_over(self, other: MariadbGtidSet, gtid: MariadbGtid, server_id: int) -> str:
-        """A transaction of ``other`` that one server has numbered between its newest one here and ``gtid``, which
-        follows it in a log; empty without one."""
-        before, between = self._newest.get(gtid.domain_id), other._newest.get(gtid.domain_id)
-        if before is None or between is None or not before[0] == between[0] == server_id:
+    def passed_over(self, positions: MariadbGtidSet, gtid: MariadbGtid, server_id: int) -> str:
+        """The newest transaction that one server has numbered between its newest one here and ``gtid``, which follows
+        it in the log of a source with these ``positions`` (gtid_slave_pos); empty if the log lacks none.
+
+        A replica's log leaves out numbers on its own: of what changes no row, and of temporary tables.
+        """
+        before, reached = self._newest.get(gtid.domain_id), positions._newest.get(gtid.domain_id)
+        if before is None or reached is None or before[0] != server_id:
             return ""
-        return f"{gtid.domain_id}-{server_id}-{between[1]}" if before[1] < between[1] < gtid.seq_no else ""
+        last = min(reached[1], gtid.seq_no - 1)
+        # a server leaves out none of its own numbers
+        is_put_in = reached == (server_id, last)
+        return f"{gtid.domain_id}-{server_id}-{last}" if last - before[1] > (0 if is_put_in else _LEFT_OUT) else ""
 
     def domains(self) -> Set[int]:
         """The domains that have a transaction."""

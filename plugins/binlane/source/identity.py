@@ -198,17 +198,16 @@ def continued(source: EventSource, start: Start) -> Generator[LogChunk, None, No
 
 def check_unlogged(name: str, state: LogState, gtids: str) -> None:
     """Raises MissingLogError if the source has transactions that are neither in its log nor in ``gtids``."""
-    if not state.unlogged:
+    check_taken(name, state.flavor, state.unlogged, gtids)
+
+
+def check_taken(name: str, flavor: Flavor, unlogged: str, gtids: str) -> None:
+    """Raises MissingLogError if transactions that the source has by another way than its log are not in ``gtids``."""
+    lost = str(parse_gtid_set(flavor, unlogged).ahead_of(parse_gtid_set(flavor, gtids))) if unlogged else ""
+    if not lost:
         return
-    lost = str(parse_gtid_set(state.flavor, state.unlogged).ahead_of(parse_gtid_set(state.flavor, gtids)))
-    if lost:
-        raise unlogged(name, state.flavor, lost)
-
-
-def unlogged(name: str, flavor: Flavor, lost: str) -> MissingLogError:
-    """The error for transactions that the source has by another way than its log."""
     variable = "gtid_purged" if flavor is Flavor.MYSQL else "gtid_slave_pos"
-    return MissingLogError(
+    raise MissingLogError(
         f"{name}: the source has the transactions {lost}, no file of its log has them ({variable}), and the "
         "channel has not read them: they were purged before they were read, or a dump was loaded that set "
         f"{variable}; load what the dump holds into the target, too, if it is not there, and name these transactions "

@@ -58,6 +58,8 @@ class LogState:
     put_in: str = ""
     """MariaDB: gtid_slave_pos, the transactions that the source has by replication, or that a dump has put in: its log
     has them, too, unless they were put in."""
+    taken: str = ""
+    """GTIDs that no file of the log needs to have: the target has them."""
     trusted_files: frozenset[str] = frozenset()
     """Files of an archive that are taken as they are, although nothing proves that they are complete."""
 

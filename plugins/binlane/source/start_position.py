@@ -122,6 +122,8 @@ def _scan(
 ) -> Start:
     """Read from the beginning of a file and return only the position that is reached."""
     from_head = Start(0, first, "", 0.0, state.identity, "")
+    # a copy of the place has what was put in before it
+    state = replace(state, put_in="")
     run = Extraction(
         source.name, state, from_head, until, Nowhere(), bound=bound, event_bytes=source.event_bytes,
         first_bytes=partial(first_bytes, source),

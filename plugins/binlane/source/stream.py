@@ -101,10 +101,8 @@ class ServerSource:
         if not self.unlogged_gtids:
             return state
         allowed = parse_gtid_set(state.flavor, self.unlogged_gtids)
-        unlogged, put_in = (
-            str(parse_gtid_set(state.flavor, each).ahead_of(allowed)) for each in (state.unlogged, state.put_in)
-        )
-        return replace(state, unlogged=unlogged, put_in=put_in)
+        unlogged = str(parse_gtid_set(state.flavor, state.unlogged).ahead_of(allowed))
+        return replace(state, unlogged=unlogged, taken=str(allowed))
 
     def newest_session(self) -> int:
         """The id of a connection that is opened now: a server counts them up until it is restarted.

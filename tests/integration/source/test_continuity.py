@@ -345,6 +345,50 @@ def test_transactions_that_a_dump_has_put_in_by_gtid_slave_pos_stop_a_window(pos
         assert window(live(server, unlogged_gtids=put_in), start, tmp_path / "out").transactions >= later
         # a channel that began behind it has what the dump held
         assert window(live(server), begun, tmp_path / "later").transactions >= later
+        assert window(live(server), begin(live(server), "now"), tmp_path / "now").transactions == 0
+
+
+def test_what_a_dump_has_put_in_is_missed_inside_a_run_of_transactions(tmp_path: Path) -> None:
+    with private_server(tmp_path / "server", durable=False) as server:
+        [(server_id,)] = server.query("SELECT @@GLOBAL.server_id")
+        fill(server, 3)
+        start = begin(live(server), "now")
+        fill(server, 2)
+        put_in = f"0-{server_id}-1000"
+        run(server, f"SET GLOBAL gtid_slave_pos = '{put_in}'", *("INSERT INTO filled.items (word) VALUES ('c')",) * 3)
+        with pytest.raises(MissingLogError, match=rf"has the transactions {put_in}, "):
+            window(live(server), start, tmp_path / "refused")
+        assert window(live(server, unlogged_gtids=put_in), start, tmp_path / "out").transactions >= 5
+        begun = begin(live(server), "now")
+        fill(server, 1)
+        assert window(live(server), begun, tmp_path / "behind").transactions >= 1
+
+
+def test_what_a_replica_was_seeded_with_anew_is_missed_when_it_has_gone_on(tmp_path: Path) -> None:
+    def replicate(server: PrivateServer, *numbers: int) -> None:
+        logged = [
+            text
+            for number in numbers
+            for text in (f"SET SESSION gtid_seq_no = {number}", "INSERT INTO filled.items (word) VALUES ('r')")
+        ]
+        run(server, "SET SESSION server_id = 77, SESSION gtid_domain_id = 7", *logged)
+        run(server, f"SET GLOBAL gtid_slave_pos = '7-77-{numbers[-1]}'")
+
+    with private_server(tmp_path / "server", durable=False) as server:
+        fill(server, 1)
+        replicate(server, 499, 500)
+        start = begin(live(server), "now")
+        # what has changed nothing is in no replica's log
+        replicate(server, 501, 570, 571)
+        between = window(live(server), start, tmp_path / "holes")
+        assert between.transactions == 3
+        replicate(server, 1001, 1002, 1100)
+        with pytest.raises(MissingLogError, match=r"has the transactions 7-77-1000, .*source\.unlogged_gtids"):
+            window(live(server), start, tmp_path / "refused")
+        for named in ("7-77-1000", "7-77-2000"):
+            assert window(live(server, unlogged_gtids=named), start, tmp_path / named).transactions == 6
+        # a copy that was made behind it has what the dump held
+        assert begin(live(server), "now").gtid_set.endswith("7-77-1100")
 
 
 @dataclass(frozen=True, slots=True)

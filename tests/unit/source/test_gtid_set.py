@@ -111,3 +111,26 @@ def test_mariadb_keeps_the_newest_of_each_domain_and_the_last_listed_of_a_head()
     assert not found.holds(mariadb(1, domain=9))
     assert found.holds_head(MariadbGtidList(((0, 1, 81),)))
     assert not found.holds_head(MariadbGtidList(((0, 1, 81), (9, 1, 1))))
+
+
+@pytest.mark.parametrize(
+    ("before", "positions", "server_id", "number", "lost"),
+    [
+        pytest.param("0-1-5", "0-1-1000", 1, 1001, "0-1-1000", id="own numbers"),
+        pytest.param("0-1-5", "0-1-1000", 1, 6, "", id="before them"),
+        pytest.param("0-1-1001", "0-1-1000", 1, 1002, "", id="behind them"),
+        pytest.param("0-1-5", "0-1-1000", 2, 1001, "", id="another server"),
+        pytest.param("0-1-5", "3-1-1000", 1, 1001, "", id="another domain"),
+        pytest.param("0-7-500", "0-7-1100", 7, 1001, "0-7-1000", id="a seed of a replica"),
+        pytest.param("0-7-500", "0-8-1100", 7, 1001, "0-7-1000", id="a seed, then another source"),
+        pytest.param("0-7-500", "0-7-1100", 7, 601, "", id="what changed nothing"),
+        pytest.param("0-7-500", "0-7-400", 7, 1001, "", id="numbers that no replication has reached"),
+        pytest.param("", "0-7-1100", 7, 1001, "", id="nothing before"),
+    ],
+)
+def test_what_a_mariadb_log_lacks_between_two_transactions(
+    before: str, positions: str, server_id: int, number: int, lost: str
+) -> None:
+    gtid = MariadbGtid(number, 0, MariadbGtidFlag(0))
+    found = MariadbGtidSet.parse(before).passed_over(MariadbGtidSet.parse(positions), gtid, server_id)
+    assert found == lost

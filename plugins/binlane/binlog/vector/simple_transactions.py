@@ -59,8 +59,6 @@ _MOST: Final = 1 << 20
 """Inflated bytes of one payload that is looked into here, at most: of a larger one its first event alone is read."""
 _BUDGET: Final = 32 << 20
 """The same of a buffer's payloads together, which are in memory for a moment."""
-_NUMBERED: Final = 1
-"""In the third column of ``line``: the GTIDs of a server are numbered in turn."""
 _QUERY_HEAD: Final = 13
 """QUERY's post-header since MySQL 5.0, which the kernels know."""
 _MICROSECONDS: Final = 1_000_000
@@ -125,9 +123,9 @@ def numbered(frames: Frames, query_head: int, *, looks_inside: bool = True) -> N
     first, last, time, line = first[:count], last[:count], time[:count], line[:count]
     seconds = np.where(time < 0, frames.timestamp[first].astype(np.float64), time / _MICROSECONDS)
     follows = np.zeros(first.size, np.bool_)
-    # MySQL counts; of a MariaDB domain the newest counts, whatever came before it; anonymous ones are in no set
-    counts = line[1:, 2] == _NUMBERED
-    follows[1:] = (line[1:, :3] == line[:-1, :3]).all(axis=1) & (~counts | (line[1:, 3] - line[:-1, 3] == 1))
+    # anonymous ones, number 0, are in no set
+    is_next = (line[1:, 3] - line[:-1, 3] == 1) | (line[1:, 3] == 0)
+    follows[1:] = (line[1:, :3] == line[:-1, :3]).all(axis=1) & is_next
     return NumberedTransactions(first, last, _run_end(first, last), seconds, follows)
 
 
