@@ -16,6 +16,11 @@ from typing import Final, TypeAlias
 import pytest
 import zstandard
 
+from binlane.bootstrap.sessions import Session
+from binlane.errors import BinlaneError
+from binlane.model import Flavor
+from binlane.restore.dump_folder import dump_of
+from binlane.restore.dump_load import DumpLoad
 from tests.forked import telling
 from tests.security.dump_reader import read_dump
 
@@ -110,6 +115,23 @@ ATTACKS: Final[Mapping[str, tuple[Attack, str]]] = {
     ),
 }  # fmt: skip
 """What is made, and what is said of it. A line more is an attack more."""
+_CANARY: Final = "s3cr3t-canary"
+_SECRETS: Final = {
+    "a password in a line": f"{_CANARY}\n",
+    "a password of many characters": f"{_CANARY};'#\n",
+    "variables": f"AIRFLOW__CORE__FERNET_KEY={_CANARY}\0PATH=/bin",
+    "an option file": f"[client]\npassword={_CANARY}\n",
+    "accounts": f"CREATE USER u IDENTIFIED BY '{_CANARY}';\n",
+    "a word of SQL": f"SET-{_CANARY}\n",
+}
+"""What a worker has in files that its account may read."""
+_PLACES: Final[Mapping[str, Callable[[Callable[[Path], object]], Attack]]] = {
+    "a dump": lambda make: make,
+    "a database that nobody restores": lambda make: _folder("x-schema-create.sql", make),
+    "a definition": lambda make: _folder("shop.t-schema.sql", make),
+    "rows": lambda make: _folder("shop.t.sql", make),
+    "metadata": lambda make: _folder("metadata", make),
+}
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
@@ -122,3 +144,32 @@ def test_a_dump_of_an_attacker_ends_in_statements_or_an_error_that_names_the_fil
         assert answer.poll(SECONDS), "it waits, or reads on and on"
         said = answer.recv()
     assert re.search(expected, said, re.DOTALL), said
+
+
+@pytest.mark.parametrize("place", _PLACES)
+@pytest.mark.parametrize("secret", _SECRETS)
+def test_no_error_shows_a_file_of_the_worker_behind_a_link(tmp_path: Path, place: str, secret: str) -> None:
+    """A drill's error is in the task's log, the run's note and the table binlane.drills."""
+    (tmp_path / "secret").write_text(_SECRETS[secret])
+    path = tmp_path / "dump.sql"
+    _PLACES[place](_link(str(tmp_path / "secret")))(path)
+    assert _CANARY not in _said(_read_place, path) + _said(_read_statements, path)
+
+
+def _said(read: Callable[[Path], None], path: Path) -> str:
+    try:
+        read(path)
+    except BinlaneError as exc:
+        return str(exc)
+    return ""
+
+
+def _read_place(path: Path) -> None:
+    dump_of(path, {"shop"}).place()
+
+
+def _read_statements(path: Path) -> None:
+    session = Session(None, Flavor.MARIADB, None)
+    load = DumpLoad(session, (10, 11, 6), str(path), {"shop": "back"}, frozenset())
+    for statement in dump_of(path, {"shop"}).statements(""):
+        load.statement(statement)

@@ -25,6 +25,7 @@ from binlane.lazy_dataclass import dataclass
 from binlane.regular_files import open_regular
 from binlane.restore.definers import definers_in
 from binlane.restore.inexact_columns import InexactTable, inexact_table
+from binlane.safe_text import shown
 from binlane.source.compressed_pieces import UNPACKED
 
 _PIECE: Final = 1 << 20
@@ -58,6 +59,15 @@ USE: Final = re.compile(rb"USE\s+" + QUOTED + rb"\s*", re.IGNORECASE)
 _OPENS: Final = re.compile(rb"USE\s|CREATE\s+(?:DATABASE|SCHEMA)\b|/\*M?!\d+\s+DROP\s+DATABASE\b", re.IGNORECASE)
 _AT_END: Final = re.compile(rb"(?:/\*M?!\d*\s*)?(?:SET|FLUSH|UNLOCK|COMMIT|CHANGE|START|STOP)\b", re.IGNORECASE)
 """What a dump program writes behind the last database."""
+_SHOWN: Final = 400
+_STATEMENT: Final = re.compile(
+    rb"\s*(?:/\*M?!\d*\s*)?(?:ALTER|ANALYZE|BEGIN|BINLOG|CALL|CHANGE|CHECK|COMMIT|CREATE|DEALLOCATE|DELETE|DELIMITER|"
+    rb"DO|DROP|EXECUTE|FLUSH|GRANT|HANDLER|INSERT|INSTALL|KILL|LOAD|LOCK|OPTIMIZE|PREPARE|PURGE|RENAME|REPAIR|REPLACE|"
+    rb"RESET|REVOKE|ROLLBACK|SAVEPOINT|SELECT|SET|SHOW|SHUTDOWN|START|STOP|TRUNCATE|UNINSTALL|UNLOCK|UPDATE|USE|WITH|"
+    rb"XA)(?=[\s`(@]|/\*|\Z)",
+    re.IGNORECASE,
+)
+"""What begins as a statement of a server or its client."""
 _ROWS: Final = re.compile(rb"(?:INSERT|REPLACE)\b", re.IGNORECASE)
 
 
@@ -213,6 +223,14 @@ def decoded(name: bytes, where: object) -> str:
         ) from None
 
 
+def shown_part(text: bytes) -> str:
+    """The beginning of a dump's statement, for a message. Of what is no statement nothing: a link in place of a dump
+    may lead to any file of this machine, and more people see an error than such a file."""
+    if _STATEMENT.match(text) is None:
+        return "(no word of SQL)"
+    return repr(shown(text[:_SHOWN].decode("utf-8", "replace"))[:90])
+
+
 def divided(pieces: Iterator[bytes], name: str, delimiter: bytes = b";") -> Iterator[bytes]:
     """A text's statements without their delimiter. Raises ConfigError if it ends inside of one, and for one that no
     server takes."""
@@ -270,15 +288,15 @@ class _Statements:
                 return statement
             # a long statement is not looked at again for every piece
             more = [self._more() for _ in range(max(1, (len(self._text) - self._at) // _PIECE))]
-            shown = self._text[self._at : self._at + 60].decode("utf-8", "replace")
+            head = shown_part(self._text[self._at :])
             if True not in more:
                 raise ConfigError(
-                    f"--from {self.name}: the dump ends inside the statement {shown!r}: it was cut; take a whole one"
+                    f"--from {self.name}: the dump ends inside the statement {head}: it was cut; take a whole one"
                 )
             if len(self._text) - self._at > _LARGEST:
                 raise ConfigError(
                     f"--from {self.name}: expected statements of at most {_LARGEST:,} bytes, as servers take them, "
-                    f"found a longer one, {shown!r}; dump with shorter rows (--net-buffer-length)"
+                    f"found a longer one, {head}; dump with shorter rows (--net-buffer-length)"
                 )
 
     def _more(self) -> bool:

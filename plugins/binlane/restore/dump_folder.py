@@ -19,7 +19,7 @@ from binlane.errors import ConfigError
 from binlane.lazy_dataclass import dataclass
 from binlane.regular_files import open_regular
 from binlane.restore.definers import definers_in
-from binlane.restore.dump_file import DumpFile, DumpPlace, decoded, divided
+from binlane.restore.dump_file import DumpFile, DumpPlace, decoded, divided, shown_part
 from binlane.restore.inexact_columns import inexact_table
 
 _METADATA: Final = "metadata"
@@ -234,9 +234,8 @@ class DumpFolder:
             yield statement
 
     def _unknown(self, file: Path, expected: str, head: bytes) -> ConfigError:
-        shown = head[:60].decode("utf-8", "replace")
         return ConfigError(
-            f"--from {file}: expected {expected}, found {shown!r}; take a dump that mydumper has written"
+            f"--from {file}: expected {expected}, found {shown_part(head)}; take a dump that mydumper has written"
         )
 
 

@@ -33,10 +33,9 @@ from binlane.plan.transaction.decode import statement_facts
 from binlane.plan.transaction.parts import StatementPart
 from binlane.plan.transaction.rename_statement import Unsafe, renamed_statement
 from binlane.restore.definers import OBJECT, ROW_KINDS, definer_of
-from binlane.restore.dump_file import MANY, QUOTED, USE, decoded, end_of_string
+from binlane.restore.dump_file import MANY, QUOTED, USE, decoded, end_of_string, shown_part
 from binlane.restore.inexact_columns import InexactTable, inexact_table
 from binlane.restore.local_tables import local_table
-from binlane.safe_text import shown
 from binlane.servers.names import is_named
 from binlane.shards.renaming import Renaming
 from binlane.sql.charset import MODES_OF_TEXT, client_charset, dialect_of, multibyte_form
@@ -45,7 +44,6 @@ from binlane.sql.plain_statement import plain
 from binlane.sql.scheduled_event import disabled
 from binlane.sql.shared_reading import AmbiguousTextError, Reader, Version, as_read_by_source
 
-_HEAD: Final = 400
 _DATABASE: Final = re.compile(
     rb"(CREATE|ALTER|DROP)\s+(?:DATABASE|SCHEMA)\s+(?:IF\s+(?:NOT\s+)?EXISTS\s+)?"
     + QUOTED
@@ -173,10 +171,10 @@ class DumpLoad:
         if made is None or made["kind"].upper() != b"VIEW":
             self.session.execute(statement)
             return
-        view = SchemaObject("view", self.databases[self._current or ""], _shown(statement))
+        view = SchemaObject("view", self.databases[self._current or ""], shown_part(statement))
         check_view(self.session, view, statement, of_dump=True)
         try:
-            with target_errors(_shown(statement)):
+            with target_errors(shown_part(statement)):
                 self.session.execute(statement)
         except TargetError as exc:
             code = 0 if exc.__cause__ is None else error_code(exc.__cause__)
@@ -272,8 +270,8 @@ class DumpLoad:
             if not self._is_header and self._current not in self.databases and USE.match(statement) is None:
                 return None
             raise ConfigError(
-                f"--from {self.name}: {_shown(statement)}: {exc}; take it out of a copy of the dump, restore, and run "
-                "it by hand"
+                f"--from {self.name}: {shown_part(statement)}: {exc}; take it out of a copy of the dump, restore, and "
+                "run it by hand"
             ) from exc
         return plain(read, self._context, flavor).strip()
 
@@ -286,7 +284,7 @@ class DumpLoad:
         context = self._context
         if multibyte_form(client_charset(context)) is not None:
             raise ConfigError(
-                f"--from {self.name}: {_shown(statement)}: expected rows in UTF-8 or a character set of one byte, "
+                f"--from {self.name}: {shown_part(statement)}: expected rows in UTF-8 or a character set of one byte, "
                 f"found {self._client}; dump with --default-character-set=utf8mb4"
             )
         dialect = dialect_of(context, self.session.flavor)
@@ -378,16 +376,16 @@ class DumpLoad:
         definer = definer_of(text)
         if definer is not None and definer not in self.definers:
             raise ConfigError(
-                f"--from {self.name}: {_shown(text)}: expected a definer that the plan names, found {definer}: the "
+                f"--from {self.name}: {shown_part(text)}: expected a definer that the plan names, found {definer}: the "
                 "dump was changed since, or hides this definition; --drop the restore, and begin it with the right "
                 "dump, or with a copy without this definition"
             )
         if kind in ROW_KINDS:
             if (inexact := inexact_table(self._current or "", text)) is not None:
                 self.inexact.append(inexact)
-            text, had_folders = local_table(text, context, flavor, f"--from {self.name}: {_shown(text)}")
+            text, had_folders = local_table(text, context, flavor, f"--from {self.name}: {shown_part(text)}")
             if had_folders:
-                self.notes.append(f"{_shown(text)}: its folders and its tablespace are left to the target")
+                self.notes.append(f"{shown_part(text)}: its folders and its tablespace are left to the target")
         made = renamed(text, context, self.databases, flavor, self.name)
         self._closed |= {TableKey(key.database.lower(), key.table.lower()) for key in facts.triggered | facts.views}
         if kind == b"EVENT":
@@ -405,7 +403,7 @@ class DumpLoad:
             return False
         if other := sorted(key.table for key in facts.tables if key.table not in self.tables):
             raise PlanError(
-                f"{self.name}: {_shown(text)}: refers to table {other[0]}, which is not restored; restore it, too: "
+                f"{self.name}: {shown_part(text)}: refers to table {other[0]}, which is not restored; restore it, too: "
                 f"--table {other[0]}"
             )
         return True
@@ -415,9 +413,8 @@ class DumpLoad:
         return decoded(quoted.replace(b"``", b"`") if quoted is not None else unquoted or b"", self.name)
 
     def _unknown(self, head: bytes, expected: str) -> ConfigError:
-        shown = head[:60].decode("utf-8", "replace")
         return ConfigError(
-            f"--from {self.name}: expected a statement {expected}, found {shown!r}; nothing of it was run"
+            f"--from {self.name}: expected a statement {expected}, found {shown_part(head)}; nothing of it was run"
         )
 
 
@@ -429,13 +426,13 @@ def require_own(text: bytes, facts: StatementFacts, databases: Collection[str], 
         what = "a new name" if facts.moves else "a definition that is in no database"
         what = facts.reason or ("a table with a query or a call of a routine" if runs else what)
         raise PlanError(
-            f"{where}: {_shown(text)}: expected a definition that a dump program writes, found {what}; take it out of "
-            "a copy of the dump, restore, and make it by hand"
+            f"{where}: {shown_part(text)}: expected a definition that a dump program writes, found {what}; take it out "
+            "of a copy of the dump, restore, and make it by hand"
         )
     made = {key.database for key in facts.views} if facts.views else facts.databases - facts.references
     if foreign := sorted(made - {*databases}):
         raise PlanError(
-            f"{where}: {_shown(text)}: expected a definition of {', '.join(sorted(databases))}, found one of "
+            f"{where}: {shown_part(text)}: expected a definition of {', '.join(sorted(databases))}, found one of "
             f"{foreign[0]}, which is not restored; restore it, too: --database {foreign[0]}, or take the definition "
             "out of a copy of the dump"
         )
@@ -453,8 +450,8 @@ def renamed(
     foreign = sorted(facts.references - databases.keys())
     if foreign:
         raise PlanError(
-            f"{where}: {_shown(statement)}: has a foreign key into {foreign[0]}, which is not restored; restore it, "
-            f"too: --database {foreign[0]}"
+            f"{where}: {shown_part(statement)}: has a foreign key into {foreign[0]}, which is not restored; restore "
+            f"it, too: --database {foreign[0]}"
         )
     names = {database for database in databases if database.encode() in statement}
     if not names:
@@ -472,11 +469,7 @@ def renamed(
         )
     except Unsafe as exc:
         raise PlanError(
-            f"{where}: {_shown(statement)}: expected names that can be changed to {', '.join(databases.values())}, "
+            f"{where}: {shown_part(statement)}: expected names that can be changed to {', '.join(databases.values())}, "
             f"found {exc}; {todo or _OUT_OF_DUMP}"
         ) from exc
     return part.sql
-
-
-def _shown(statement: bytes) -> str:
-    return repr(shown(statement[:_HEAD].decode("utf-8", "replace"))[:90])
