@@ -42,6 +42,13 @@ _NOTHING_PREPARED: Final = 1461
 """max_prepared_stmt_count: no answer about the function."""
 _NO_CALL: Final = frozenset({"INTO", "TABLE", "CALL", "PROCEDURE", "FUNCTION"})
 """Words behind which a name in front of a parenthesis is not a function's."""
+_OTHER_WORDS: Final = """
+AGAINST BLOB CHARACTER CHECK DEC ELSEIF HIGH_PRIORITY INDEX INT1 INT2 INT3 INT4 INT8 MEDIUMINT NUMERIC PRECISION REAL
+RETURN SQL_CALC_FOUND_ROWS UNIQUE WHILE
+"""
+_WORDS_OF_BODIES: Final = BEFORE_PARENTHESIS | frozenset(_OTHER_WORDS.split())
+"""Words in front of a parenthesis that are no calls: all but DATETIME and AGAINST are reserved in both families. A
+server answers to them as to a function of its own (1064), and an archive has no server to ask."""
 _STORED: Final = "a stored function, or none,"
 _OWN: Final = "a function of the server's own"
 _TODO: Final = (
@@ -161,7 +168,7 @@ def _calls_of_body(body: Body, stored: Collection[str], flavor: Flavor) -> Itera
     one of a library, which does as the server's own account whatever it is made for."""
     yield from _calls(body.tokens, stored)
     for at, (token, behind) in enumerate(itertools.pairwise(body.tokens)):
-        if token.kind not in _NAMES or not is_symbol(behind, "(") or token.upper in BEFORE_PARENTHESIS:
+        if token.kind not in _NAMES or not is_symbol(behind, "(") or token.upper in _WORDS_OF_BODIES:
             continue
         before = body.tokens[at - 1] if at else behind
         if not is_symbol(before, ".") and before.upper not in _NO_CALL and token.text.upper() not in BUILTIN[flavor]:
