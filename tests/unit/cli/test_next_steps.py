@@ -22,6 +22,7 @@ VARIABLE: Final = re.compile(r"\{[a-z_]+(?:\.[a-z_]+)+\}|`binlane [^`]*\{[a-z_]+
 MENTIONED: Final = frozenset(
     {
         "another `binlane doctor`",
+        "a new channel: `binlane init NEW",
         "another `binlane recopy`",
         "`binlane recopy` is copying",
         "error message and `binlane status`",

@@ -29,6 +29,7 @@ READERS: Final = {
     "orchestration/commands/inspection/statements.py": "prints a log for a client, which has rules of its own",
     "sql/parse/shown_table.py": "which comments a SHOW CREATE TABLE may have, found by the lexer",
     "work/logged_statements.py": "forms of DML, which only save questions to the target's parser",
+    "restore/definers.py": "of a dump that is searched for definers, also within the comments of a version",
     "restore/dump_file.py": "a dump is a client's script, whose statements it parts",
     "restore/dump_folder.py": "finds the database in a CREATE DATABASE of mydumper, which has a comment of a version",
     "restore/end.py": "finds the statement that an operator has typed; windows read it by the lexer",
