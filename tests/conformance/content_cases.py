@@ -333,6 +333,15 @@ CONTENT_CASES: Final[tuple[Row, ...]] = (
         f"{proofs.TIMESTAMP_NULL}::test_of_mariadb_it_is_the_current_time_whatever_the_variable_says",
         f"{proofs.TIMESTAMP_NULL}::test_of_mariadb_a_temporary_table_has_the_columns_that_its_definition_means",
     ),
+    refused(
+        "MySQL to MariaDB: a value that may be NULL for a TIMESTAMP NOT NULL, in a statement of a session without "
+        "strict mode, or with IGNORE, whose source has explicit_defaults_for_timestamp = ON",
+        "MySQL has stored 0, MariaDB stores the current time: column and seqno are named; not what triggers and "
+        "routines give, nor a session whose value is not its server's",
+        "PrecheckError",
+        f"{proofs.TIMESTAMP_NULL}::test_a_null_that_mysql_has_made_0_is_named_for_mariadb",
+        f"{proofs.TIMESTAMP_NULL}::test_what_is_never_null_goes_to_mariadb",
+    ),
     supported(
         "Accounts, grants, FLUSH",
         "`#GLOBAL`: serialized, exactly once",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from binlane.model import number_of
@@ -53,26 +53,29 @@ def gives_one_row(text: LoggedText) -> bool:
     return next(rows, None) is None
 
 
-def rows_of_text(text: LoggedText, begin: int) -> Iterator[Sequence[str]]:
-    """The rows behind the VALUES at ``begin``: of each its values, whole if they are one token, else ""."""
+def _whole(value: Sequence[str]) -> str:
+    return value[0] if len(value) == 1 else ""
+
+
+def rows_of_text(
+    text: LoggedText, begin: int, read: Callable[[Sequence[str]], str] = _whole
+) -> Iterator[Sequence[str]]:
+    """The rows behind the VALUES at ``begin``: of each what ``read`` makes of its values' tokens; without it values of
+    one token, else ""."""
     depth, row, value = 0, list[str](), list[str]()
     for token in every_token(text.sql, dialect_of(text.context, text.flavor), text.places[begin][1]):
         if depth == 0 and token not in ("(", ","):
             return
         depth += (token == "(") - (token == ")")
         if depth == 0 and token == ")":
-            yield (*row, _whole(value))
+            yield (*row, read(value))
         if depth == 1 and token in ("(", ","):
-            row = [] if token == "(" and not value else [*row, _whole(value)]
+            row = [] if token == "(" and not value else [*row, read(value)]
             value = []
         elif depth:
             value.append(token)
         else:
             row, value = [], []
-
-
-def _whole(value: Sequence[str]) -> str:
-    return value[0] if len(value) == 1 else ""
 
 
 def numbers_in_between(rows: Iterable[Sequence[str]], place: int, first: int) -> bool:

@@ -319,15 +319,25 @@ def leaves_timestamps_open(tokens: Sequence[Token]) -> bool:
 
 def open_timestamps(tokens: Sequence[Token]) -> Iterator[tuple[int, bool]]:
     """Where such a type TIMESTAMP stands, and whether the column has NOT NULL."""
+    for at, said in _timestamps(tokens):
+        is_told = "NULL" in said and ("NOT" not in said or "DEFAULT" in said)
+        if not is_told and said.isdisjoint({"AS", "GENERATED"}):
+            yield at, "NOT" in said
+
+
+def timestamps_not_null(tokens: Sequence[Token]) -> Iterator[str]:
+    """The TIMESTAMP columns that a CREATE or ALTER TABLE says NOT NULL of, in lower case."""
+    return (tokens[at - 1].text.lower() for at, said in _timestamps(tokens) if "NOT" in said)
+
+
+def _timestamps(tokens: Sequence[Token]) -> Iterator[tuple[int, frozenset[str]]]:
+    """Where a column's type TIMESTAMP stands, and the words behind it."""
     words = [token.upper for token in tokens]
     if words[:1] not in (["CREATE"], ["ALTER"]) or "TABLE" not in words[1:6]:
         return
     for at, word in enumerate(words):
         if at and word == "TIMESTAMP" and is_name(tokens[at - 1]):
-            said = _said(tokens[at + 1 :])
-            is_told = "NULL" in said and ("NOT" not in said or "DEFAULT" in said)
-            if not is_told and said.isdisjoint({"AS", "GENERATED"}):
-                yield at, "NOT" in said
+            yield at, _said(tokens[at + 1 :])
 
 
 def _said(behind: Sequence[Token]) -> frozenset[str]:

@@ -12,6 +12,7 @@ from typing import Final
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
 from binlane.precheck.statements.sights import Sights, has_rows_with_expressions
+from binlane.precheck.statements.timestamp_nulls import nulls_for_timestamps
 from binlane.schema.compare import Severity
 from binlane.servers.variables import global_variables, version_number
 from binlane.sql.session_variables import VARIABLES, Fate, Globals, leaves_timestamps_open
@@ -29,6 +30,7 @@ _SWITCH: Final = {"1": "ON", "ON": "ON", "0": "OFF", "OFF": "OFF"}
 def check_session_variables(situation: Situation) -> Iterator[Finding]:
     """Variables that no log holds and that source and target do not have alike, where the window's statements or tables
     see them."""
+    yield from nulls_for_timestamps(situation)
     needs = situation.needs
     if not (needs.statements or needs.loads or needs.ddl or has_rows_with_expressions(situation)):
         return

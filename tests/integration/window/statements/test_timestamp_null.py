@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from binlane.errors import ApplyError, UndecidableError
+from binlane.errors import ApplyError, PrecheckError, UndecidableError
 from binlane.health.ways_out import way_out
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
@@ -401,3 +401,66 @@ def test_of_mariadb_a_temporary_table_has_the_columns_that_its_definition_means(
     assert channel.target.query(query) == found
     whole = "SELECT * FROM tenant_1.u ORDER BY id"
     assert channel.target.query(whole) == channel.source.query(whole)
+
+
+LAX = "SET SESSION sql_mode = ''"
+ZEROED = {
+    "IGNORE": ("INSERT IGNORE INTO tenant_1.t (id, at) VALUES (1, NULL)",),
+    "IGNORE of all columns": ("INSERT IGNORE INTO tenant_1.t VALUES (1, NULL, NULL)",),
+    "IGNORE, SET": ("INSERT IGNORE INTO tenant_1.t SET id = 1, at = NULL",),
+    "many rows": (LAX, "INSERT INTO tenant_1.t VALUES (1, NOW(), NULL), (2, NULLIF(1, 1), NULL)"),
+    "an update": (LAX, "INSERT INTO tenant_1.t VALUES (1, NOW(), NULL)", "UPDATE tenant_1.t SET at = may"),
+    "a duplicate": (
+        *(LAX, "INSERT INTO tenant_1.t VALUES (1, NOW(), NULL)"),
+        "INSERT INTO tenant_1.t (id) VALUES (1), (2) ON DUPLICATE KEY UPDATE at = NULL",
+    ),
+    "a query": (LAX, "INSERT INTO tenant_1.t (id, at) SELECT 1, NULL"),
+    "a renamed table": (LAX, "RENAME TABLE tenant_1.t TO tenant_1.u", "UPDATE tenant_1.u SET at = NULL"),
+}
+STORED = (
+    "INSERT IGNORE INTO tenant_1.t VALUES (1, NOW(), NULL), (2, '2020-01-01', NULL), (3, DEFAULT, NULL)",
+    *("INSERT IGNORE INTO tenant_1.t (id, may) VALUES (4, NULL)", LAX, "UPDATE tenant_1.t SET may = NULL, at = at"),
+    "INSERT INTO tenant_1.t (id, at, may) SELECT 5, at, NULL FROM tenant_1.t WHERE id = 1 ORDER BY id",
+    "INSERT INTO tenant_1.t VALUES (5, NOW(), NULL) ON DUPLICATE KEY UPDATE at = VALUES(at), may = NULL",
+    *("UPDATE tenant_1.t SET at = CURRENT_TIMESTAMP WHERE id = 4", "SET SESSION sql_mode = DEFAULT"),
+    "UPDATE tenant_1.t SET at = may WHERE id = 9",
+)
+
+
+@pytest.mark.parametrize("case", ZEROED)
+def test_a_null_that_mysql_has_made_0_is_named_for_mariadb(channel_of: ChannelOf, case: str) -> None:
+    """MariaDB stores the current time for it, without a warning."""
+    channel = channel_of("mysql", "mariadb")
+    channel.on_both("CREATE DATABASE tenant_1 CHARACTER SET latin1", TABLE)
+    run_on(channel.source, BY_STATEMENT, *ZEROED[case])
+    with pytest.raises(PrecheckError, match=r"found tenant_1\.[tu]\.at; MySQL has stored 0 .* \[session-variables\]"):
+        channel.run()
+    channel.write_channel("allow_unsafe = true\n")
+    assert channel.run() is not None
+    last = "u" if case == "a renamed table" else "t"
+    found = channel.source.query(f"SELECT at + 0 FROM tenant_1.{last} ORDER BY id LIMIT 1")
+    assert found in ([], [(0,)])
+
+
+def test_what_is_never_null_goes_to_mariadb(channel_of: ChannelOf) -> None:
+    channel = channel_of("mysql", "mariadb")
+    channel.on_both("CREATE DATABASE tenant_1 CHARACTER SET latin1", TABLE)
+    run_on(channel.source, BY_STATEMENT, at(AT), *STORED)
+    assert channel.run() is not None
+    found = channel.source.query("SELECT id, UNIX_TIMESTAMP(at) FROM tenant_1.t ORDER BY id")
+    assert [(number, when) for number, when, _ in rows(channel)] == found
+    assert len(found) == 5
+
+
+def test_with_off_both_families_store_the_current_time(channel_of: ChannelOf) -> None:
+    channel = channel_of("mysql", "mariadb")
+    channel.on_both("CREATE DATABASE tenant_1 CHARACTER SET latin1", TABLE)
+    channel.source.query("SET GLOBAL explicit_defaults_for_timestamp = OFF")
+    try:
+        run_on(
+            channel.source, BY_STATEMENT, LAX, at(AT), "INSERT INTO tenant_1.t VALUES (1, NULL, NULL), (2, NULL, NULL)"
+        )
+        assert channel.run() is not None
+    finally:
+        channel.source.query("SET GLOBAL explicit_defaults_for_timestamp = ON")
+    assert [(number, when) for number, when, _ in rows(channel)] == [(1, AT), (2, AT)]
