@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 from binlane.server_proof import ServerProof
 from binlane.servers.engines import keep_alive
+from binlane.servers.streamed_rows import streamed_rows
 from binlane.session_pins import SessionKind
 from binlane.source.server import translated
 
@@ -45,6 +47,11 @@ class Session:
         with self._named(), contextlib.closing(self.connection.cursor()) as cursor:
             cursor.execute(statement)
             return list(cursor.fetchall())
+
+    def each_row(self, query: str) -> Iterator[tuple[Any, ...]]:
+        """The rows of a query one by one, to be read to the end, with values as bytes."""
+        with self._named():
+            yield from streamed_rows(self.connection, query)
 
     def named_rows(self, statement: str) -> list[dict[str, bytes | None]]:
         """All rows of a query as values by column."""

@@ -129,7 +129,7 @@ def compared_rows(pair: Pair, table: ComparedTable, inserted: int) -> tuple[int,
     """The number of the target's rows behind a copy of ``inserted`` rows, and of those that differ.
 
     Texts of one JSON value differ between the families, so that both servers' rows are read, whatever their hashes:
-    range by range where the table has ranges, and as a whole, in memory, where these do not show all rows alike.
+    range by range where the table has ranges, and as a whole where these do not show all rows alike.
     """
     if table.by_value and table.has_ranges:
         rows, differing = 0, 0
@@ -216,4 +216,4 @@ def _quoted(key: TableKey) -> str:
 
 
 def _side(session: Session, *, is_source: bool) -> Side:
-    return Side(session.rows, lambda sql: [tuple(row) for row in session.texts(sql)], is_source)
+    return Side(session.rows, session.each_row, lambda sql: [tuple(row) for row in session.texts(sql)], is_source)

@@ -16,7 +16,7 @@ class Server:
         self.running = list(running)
 
     def side(self, *, is_source: bool) -> Side:
-        return Side(self.execute, lambda _sql: [], is_source)
+        return Side(self.execute, iter, lambda _sql: [], is_source)
 
     def execute(self, sql: str) -> Sequence[Sequence[Any]]:
         assert "Threads_running" in sql

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import field
+from hashlib import blake2b
 from typing import Any, Final, TypeAlias, TypeVar
 
 from sqlalchemy import Engine, PoolProxiedConnection
@@ -18,6 +19,7 @@ from binlane.binlog.types.literals import identifier
 from binlane.binlog.types.sql_types import sql_type
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
+from binlane.servers.streamed_rows import streamed_rows
 from binlane.session_pins import SessionKind
 from binlane.source.server import translated
 from binlane.verify.rows.column_text import ComparedTable, Key, Row, behind, in_range, one_of
@@ -63,6 +65,8 @@ class Side:
 
     execute: Callable[[str], Sequence[Sequence[Any]]]
     """Runs a statement and returns all rows."""
+    stream: Callable[[str], Iterator[Sequence[Any]]]
+    """Runs a query and gives its rows one by one, to be read to the end: a whole table fits no memory."""
     texts: Callable[[str], list[tuple[str | None, ...]]]
     """``execute`` with every value as text, whatever bytes a definition contains."""
     is_source: bool
@@ -94,7 +98,11 @@ def source_side(engine: Engine, name: str) -> Iterator[Side]:
             with translated(name), lock:
                 return _texts(raw, sql)
 
-        yield Side(execute, texts, is_source=True)
+        def stream(sql: str) -> Iterator[Sequence[Any]]:
+            with translated(name), lock:
+                yield from streamed_rows(raw, sql)
+
+        yield Side(execute, stream, texts, is_source=True)
     finally:
         raw.close()
 
@@ -113,7 +121,11 @@ def target_side(engine: Engine) -> Iterator[Side]:
             with lock:
                 return _texts(raw, sql)
 
-        yield Side(execute, texts, is_source=False)
+        def stream(sql: str) -> Iterator[Sequence[Any]]:
+            with lock:
+                yield from streamed_rows(raw, sql)
+
+        yield Side(execute, stream, texts, is_source=False)
     finally:
         raw.close()
 
@@ -224,14 +236,21 @@ class Pair:
         return differing
 
     def whole(self, table: ComparedTable) -> tuple[int, list[Difference]]:
-        """Compare a table without a usable key: by sums instead of XOR, so that equal rows do not cancel each other."""
+        """Compare a table without a usable key: by sums instead of XOR, so that equal rows do not cancel each other.
+
+        The rows are read where the sums differ, as they do for equal texts of JSON of two families. What both servers
+        have is forgotten as soon as both have sent it, and the rows that differ are read once more.
+        """
         hashes = self._both(lambda each: _checksum(each, table, "1 = 1", how="SUM"))
         if hashes[0] == hashes[1]:
             return hashes[1][0], []
-        source, target = self._both(lambda each: Counter(_rows(each, table)))
-        missing = [Difference(table.target, (), row, None) for row in (source - target).elements()]
-        extra = [Difference(table.target, (), None, row) for row in (target - source).elements()]
-        return hashes[1][0], missing + extra
+        unmatched, lock = Counter[bytes](), threading.Lock()
+        self._both(lambda each: _match(each, table, unmatched, lock))
+        missing, extra = self._both(lambda each: _those_of(each, table, unmatched)) if unmatched else ([], [])
+        return hashes[1][0], [
+            *(Difference(table.target, (), row, None) for row in missing),
+            *(Difference(table.target, (), None, row) for row in extra),
+        ]
 
     def history(self, table: ComparedTable, where: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The number of a versioned table's past rows that fulfil a condition and the sum of their hashes, on both
@@ -285,9 +304,33 @@ def _checksum(each: Side, table: ComparedTable, where: str, how: str = "BIT_XOR"
     return tuple(int(value) for value in found)
 
 
-def _rows(each: Side, table: ComparedTable) -> Iterator[Row]:
-    for values in each.execute(f"SELECT {', '.join(table.row_expressions)} FROM {each.name(table)}"):
-        yield _row(table, values)
+def _rows(each: Side, table: ComparedTable) -> Iterator[tuple[bytes, Row]]:
+    """Every row, with a digest of it."""
+    for values in each.stream(f"SELECT {', '.join(table.row_expressions)} FROM {each.name(table)}"):
+        row = _row(table, values)
+        yield blake2b(repr(row).encode("utf-8", "surrogatepass"), digest_size=16).digest(), row
+
+
+def _match(each: Side, table: ComparedTable, unmatched: Counter[bytes], lock: threading.Lock) -> None:
+    """Count the rows of a server against those of the other one, which is read at the same time: how many more the
+    source has, by their digests."""
+    step = 1 if each.is_source else -1
+    for digest, _ in _rows(each, table):
+        with lock:
+            unmatched[digest] += step
+            if not unmatched[digest]:
+                del unmatched[digest]
+
+
+def _those_of(each: Side, table: ComparedTable, unmatched: Mapping[bytes, int]) -> list[Row]:
+    """The rows that this server has and the other one has not."""
+    step, found = 1 if each.is_source else -1, list[Row]()
+    left = {digest: step * count for digest, count in unmatched.items() if step * count > 0}
+    for digest, row in _rows(each, table):
+        if left.get(digest):
+            left[digest] -= 1
+            found.append(row)
+    return found
 
 
 def _by_key(each: Side, table: ComparedTable, where: str) -> dict[Key, Row]:
