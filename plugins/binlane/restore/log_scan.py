@@ -26,7 +26,7 @@ from binlane.restore.logged_transactions import LoggedTransaction, RowTransactio
 from binlane.restore.ruled_out import Passage, RuledOut
 from binlane.source.end_position import first_of
 from binlane.source.identity import Start
-from binlane.source.protocol import EventSource
+from binlane.source.protocol import EventSource, LogState
 
 BEFORE: Final = 10
 AFTER: Final = 3
@@ -86,10 +86,13 @@ def scan(
     if isinstance(end, EndPosition) and order(end.position) < order(start.position):
         raise PlanError(f"--until {end.text}: expected a place behind the base, which is at {start.position}")
     run = _Run(found, end, databases, _Begins(databases, was_absent) if finds_begin else None)
+    # before the log is read: what the source writes from now on may not be read, so an end that comes only now has not
+    # come
+    state = source.state()
     at: Start | None = start
     while at is not None:
         at = _read(source, at, run, ruled_out)
-    run.finish(source)
+    run.finish(source.name, state)
     return found
 
 
@@ -264,8 +267,8 @@ class _Run:
         is_shown = len(found.after) == AFTER and second != int(found.culprit.time)
         return is_shown or self._bytes_behind > _BEHIND
 
-    def finish(self, source: EventSource) -> None:
-        """The log's end is reached, or no more is needed."""
+    def finish(self, log: str, state: LogState) -> None:
+        """The log's end is reached, or no more is needed. ``state``: of the source, before its log was read."""
         end, found = self.end, self.found
         found.before = [read() for read in self._newest]
         found.digest = self._shape.digest()
@@ -273,20 +276,19 @@ class _Run:
             is_shared = int(self._last) == int(found.culprit.time)
             found.same_second = (self._second if is_shared else 0, self._behind)
         if self.begins is not None:
-            self.begins.require_begun(source.name)
+            self.begins.require_begun(log)
         if len(self._matches) > 1:
             places = ", ".join(f"{each.gtid or each.start} ({_moment(each.time)})" for each in self._matches)
             raise PlanError(
-                f"--before {end.text!r}: expected one such statement in {source.name}, found {len(self._matches)}: "
+                f"--before {end.text!r}: expected one such statement in {log}, found {len(self._matches)}: "
                 f"{places}; take --before with one of these GTIDs, or --until with FILE:OFFSET"
             )
         is_here = isinstance(end, EndPosition) and end.position == found.end
         if self._is_over or is_here or isinstance(end, LogEnd):
             self._require_there()
             return
-        reached = f"{source.name} reaches to {found.end}, {_moment(self._last) if self._last else 'without a change'}"
+        reached = f"{log} reaches to {found.end}, {_moment(self._last) if self._last else 'without a change'}"
         if isinstance(end, EndTime):
-            state = source.state()
             if state.closes_by_clock and state.clock > end.time:
                 self._require_there()
                 return
@@ -294,7 +296,7 @@ class _Run:
                 f"--until {end.text}: {reached}: the end is behind it; take an earlier one, or add files; or restore "
                 f"up to {found.end}, and go on in the server's own log: --extend NAME --log CONNECTION"
             )
-        if isinstance(end, EndPosition) and _has_been_read(source, end.position):
+        if isinstance(end, EndPosition) and _is_in_front(end.position, state):
             self._require_there()
             return
         raise EndNotReachedError(
@@ -365,7 +367,6 @@ def _moment(time: float) -> str:
     return dt.datetime.fromtimestamp(time, dt.UTC).isoformat(timespec="seconds")
 
 
-def _has_been_read(source: EventSource, place: LogPosition) -> bool:
+def _is_in_front(place: LogPosition, state: LogState) -> bool:
     """Whether a log that has no transaction at a place or behind it was written beyond that place all the same."""
-    end = source.state().end
-    return end is not None and order(place) <= order(end)
+    return state.end is not None and order(place) <= order(state.end)

@@ -58,13 +58,13 @@ def test_a_database_that_is_dropped_before_the_end_is_not_there(name: str, text:
     quoted = "`" + name.replace("`", "``") + "`"
     made, dropped = read(name, f"CREATE TABLE {quoted}.t (i INT)", text)
     run.take(made)
-    run.finish(_LOG)
+    run.finish("log", _LOG)
     run.take(dropped)
     with pytest.raises(AbsentDatabaseError, match="found it dropped before"):
-        run.finish(_LOG)
+        run.finish("log", _LOG)
     [again] = read(name, f"CREATE DATABASE {quoted}")
     run.take(again)
-    run.finish(_LOG)
+    run.finish("log", _LOG)
 
 
 @pytest.mark.parametrize(
