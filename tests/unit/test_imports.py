@@ -159,7 +159,8 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
         "spark_engine",
     ),
     "orchestration.announcing": (
-        *("errors", "config", "connections", "state.records", "orchestration", "orchestration.plan_job"),
+        *("errors", "config", "connections", "work", "state.records", "servers", "orchestration"),
+        "orchestration.plan_job",
     ),
     "orchestration.commands": (
         *(*WINDOW, "plan.advice", "safe_text", "work.plan_job", "apply.lane", *PRECHECK, *VERIFY),

@@ -18,7 +18,7 @@ def unused(*_: object) -> Any:
     raise AssertionError("no window is taken")
 
 
-FOLLOWING = FollowRequest(unused, WindowRequest, "local", print, unused, "resume")
+FOLLOWING = FollowRequest(unused, WindowRequest, "local", print, unused, unused, "resume")
 
 
 def loop_over(attempts: list[BinlaneError | None], monkeypatch: pytest.MonkeyPatch) -> FollowResult:

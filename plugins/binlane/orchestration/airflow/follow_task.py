@@ -15,7 +15,7 @@ from binlane.orchestration.airflow.notify import measure, measure_health, tell_a
 from binlane.orchestration.airflow.releases import AirflowSkipException
 from binlane.orchestration.airflow.run_outcome import failed_run, health_after
 from binlane.orchestration.airflow.task_errors import note, resolve_connection
-from binlane.orchestration.announcing.announce import announce
+from binlane.orchestration.announcing.announce import announce, announce_missed
 from binlane.orchestration.commands.channel import load
 from binlane.orchestration.commands.windows_in_turn import LONGEST_PAUSE, FollowRequest, Pace, windows_in_turn
 from binlane.orchestration.request import NOW, WindowRequest
@@ -53,6 +53,7 @@ def follow_source(
         engine=PlanEngine.LOCAL,
         say=log.info,
         applied=applied,
+        missed=announce_missed,
         resume="the channel to be resumed",
     )
     try:

@@ -1,4 +1,8 @@
-"""Tells of a watermark that has moved, where no Airflow task does: by a command, and by an event in an Airflow."""
+"""Tells of a watermark that has moved, where no Airflow task does: by a command, and by an event in an Airflow.
+
+What was told last is recorded in the work folder. A run that finds nothing to apply tells of the newest window if an
+earlier run was killed, or failed, before it had: who waits for a watermark waits for no other window.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import os
 import subprocess
 from typing import TYPE_CHECKING, Any, Final
 
-from binlane.errors import ConfigError
+from binlane.errors import NO_RECORD, BinlaneError, ConfigError
 from binlane.orchestration.announcing.redaction import redacted, secret_arguments
 from binlane.orchestration.plan_job.spark_submit import without_airflow
 
@@ -15,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from binlane.config import ChannelConfig
+    from binlane.connections import Endpoints
+    from binlane.work.files import WorkFolder
 
 SECONDS: Final = 60
 _KEYS: Final = ("seqno", "gtid", "time", "window")
@@ -30,8 +36,10 @@ def announce(channel: ChannelConfig, summary: Mapping[str, Any]) -> None:
     """Run ``announce.command``, and send the asset event to the Airflow of ``announce.airflow``; both are tried.
     ``summary``: the result of ``steps.advance``.
 
-    Raises ConfigError if one of them fails; the watermark has moved all the same.
+    Raises ConfigError if one of them fails; the watermark has moved all the same, and the next run tells of it.
     """
+    if not _is_asked(channel):
+        return
     problems = list[str]()
     for way in (_run_command, _send_event):
         try:
@@ -41,8 +49,50 @@ def announce(channel: ChannelConfig, summary: Mapping[str, Any]) -> None:
     if problems:
         raise ConfigError(
             f"{channel.file}: {'; '.join(problems)}; the watermark is at seqno {summary.get('seqno'):,}, and not all "
-            "were told. Correct what is named; the next window announces its watermark again"
+            "were told. Correct what is named; the next run announces its watermark again"
         )
+    _folder(channel).replace(_file_of(channel), json.dumps({"window": summary.get("window")}).encode())
+
+
+def announce_missed(channel: ChannelConfig, endpoints: Endpoints) -> None:
+    """Announce the watermark of the channel's newest window, if it was applied and not announced. Raises as
+    ``announce``."""
+    if not _is_asked(channel):
+        return
+    # for the few channels that announce
+    from binlane.servers.engines import engine_of
+    from binlane.state.records.history import read_history
+
+    with engine_of(endpoints.target).connect() as connection:
+        newest = read_history(connection, channel.name, limit=1)
+    for window in newest:
+        if window.finished_at is not None and window.window_id != _announced(channel):
+            found = {"seqno": window.last_seqno, "gtid": window.end_gtid_set, "time": window.end_time}
+            announce(channel, {**found, "window": window.window_id})
+
+
+def _is_asked(channel: ChannelConfig) -> bool:
+    return bool(channel.announce.command) or channel.announce.airflow is not None
+
+
+def _announced(channel: ChannelConfig) -> str | None:
+    """The window that was announced last; None if nothing is known: then it is announced once more."""
+    folder, name = _folder(channel), _file_of(channel)
+    try:
+        return str(json.loads(folder.read(name))["window"]) if folder.exists(name) else None
+    except (BinlaneError, *NO_RECORD):
+        return None
+
+
+def _folder(channel: ChannelConfig) -> WorkFolder:
+    # as above
+    from binlane.work.files import WorkFolder
+
+    return WorkFolder(channel.work.uri)
+
+
+def _file_of(channel: ChannelConfig) -> str:
+    return f"{channel.name}.announced.json"
 
 
 def _send_event(channel: ChannelConfig, watermark: Mapping[str, Any]) -> None:

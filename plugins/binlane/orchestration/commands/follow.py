@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from binlane.model import plural
-from binlane.orchestration.announcing.announce import announce
+from binlane.orchestration.announcing.announce import announce, announce_missed
 from binlane.orchestration.commands.channel import load
 from binlane.orchestration.commands.run import Call
 from binlane.orchestration.commands.windows_in_turn import FollowRequest, Pace, windows_in_turn
@@ -32,6 +32,7 @@ def follow(call: Call, pace: Pace, console: Terminal) -> str:
         engine=call.engine,
         say=say,
         applied=announce,
+        missed=announce_missed,
         resume=f"`binlane resume {call.channel}`",
     )
     with _ended_by_signals() as ended:

@@ -22,7 +22,7 @@ from binlane.errors import ConfigError, PositionError, WindowBusyError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import plural, size_text
 from binlane.orchestration import report, step_progress, steps
-from binlane.orchestration.announcing.announce import announce
+from binlane.orchestration.announcing.announce import announce, announce_missed
 from binlane.orchestration.commands.channel import load, read_channel_status
 from binlane.orchestration.extraction.window_reading import source_of
 from binlane.orchestration.lane_processes import LaneProcesses
@@ -203,11 +203,14 @@ def announced_window(
     console: Terminal,
     seconds: dict[str, float] | None = None,
 ) -> steps.Answer:
-    """Apply one window, and announce its watermark. See ``apply_window``, and ``announce`` for its errors."""
+    """Apply one window, and announce its watermark; if there is nothing to apply, that of an earlier run that could
+    not. See ``apply_window``, and ``announce`` for its errors."""
     with LaneProcesses() as lanes:
         done = apply_window(channel, endpoints, request, engine, console, {} if seconds is None else seconds, lanes)
     if "note" in done:
         announce(channel, done)
+    else:
+        announce_missed(channel, endpoints)
     return done
 
 

@@ -53,6 +53,9 @@ class FollowRequest:
     say: Callable[[str], None]
     applied: Callable[[ChannelConfig, steps.Answer], None]
     """Called with the answer of ``steps.advance`` for each watermark. Raises ConfigError if somebody was not told."""
+    missed: Callable[[ChannelConfig, Endpoints], None]
+    """Called once, if the first window has nothing to apply: an earlier run may have ended before it could tell. Raises
+    ConfigError if somebody was not told."""
     resume: str
     """How a person resumes the channel, for a message."""
 
@@ -100,6 +103,7 @@ class _Loop:
         self._retry = pace.pause
         """Seconds of the last pause."""
         self._said = ""
+        self._has_told = False
         self._watch: LogWatch | None = None
         """Of the source since before the last empty window."""
         self._watched_since = 0.0
@@ -140,6 +144,7 @@ class _Loop:
             quiet, request = Terminal(file=nowhere), self._following.request()
             done = apply_window(channel, endpoints, request, self._following.engine, quiet, {}, self._lanes)
         if "note" not in done:
+            self._tell(lambda: self._following.missed(channel, endpoints), again=False)
             if self._watch is None or self._watch.source != source:
                 self.forget()
                 self._watch = LogWatch(source, state)
@@ -156,8 +161,15 @@ class _Loop:
                 f"{plural(done['transactions'], 'transaction')}, {plural(done['rows'], 'row change')} in "
                 f"{seconds:.1f} s; seqno {done['seqno']:,}, committed on the source {behind:.0f} s ago"
             )
+        self._tell(lambda: self._following.applied(channel, done), again=True)
+
+    def _tell(self, somebody: Callable[[], None], *, again: bool) -> None:
+        """``again``: also if somebody was told before."""
+        if self._has_told and not again:
+            return
+        self._has_told = True
         try:
-            self._following.applied(channel, done)
+            somebody()
         except ConfigError as exc:
             # the watermark has moved, and the next window announces its own
             self._following.say(f"ConfigError: {exc}")

@@ -314,6 +314,7 @@ def test_pauses_grow_to_a_minute_while_the_source_is_away(channel: Channel) -> N
             engine=call.engine,
             say=partial(print, file=told),
             applied=lambda *_: None,
+            missed=lambda *_: None,
             resume="resume",
         )
         loop = _Loop(following, Pace(0.2), LaneProcesses())

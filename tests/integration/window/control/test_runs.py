@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import os
 import random
 import re
@@ -10,6 +11,7 @@ import shutil
 import signal
 import time
 from collections import Counter
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -442,3 +444,38 @@ def test_the_source_s_order_is_one_lane_s_work_and_all_positions_move(channel: C
     steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], 3)
     steps.advance(channel.config, channel.endpoints, adopted["plan"])
     channel.assert_equal()
+
+
+def test_a_watermark_that_a_killed_run_did_not_announce_is_announced_by_the_next_one(
+    channel: Channel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = tmp_path / "said"
+    program = tmp_path / "program"
+    program.write_text(f'#!/bin/sh\nread line && echo "$line" >> {said}\n')
+    program.chmod(0o755)
+    channel.write_channel(f'[announce]\ncommand = ["{program}"]\n')
+    assert channel.cli("run", CHANNEL) == 0
+    # no window yet
+    assert not said.exists()
+    channel.traffic(20)
+    with monkeypatch.context() as patch:
+
+        def killed(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        patch.setattr("binlane.orchestration.commands.run.announce", killed)
+        assert channel.cli("run", CHANNEL) != 0
+    assert not said.exists()
+    program.chmod(0o644)
+    # who cannot be told now is told by the next run
+    assert channel.cli("run", CHANNEL) == 2
+    program.chmod(0o755)
+    for _ in range(2):
+        assert channel.cli("run", CHANNEL) == 0
+    [told] = map(json.loads, said.read_text().splitlines())
+    [(window, seqno, gtid)] = channel.target.query("SELECT window_id, last_seqno, end_gtid_set FROM binlane.windows")
+    assert (told["channel"], told["window"], told["seqno"], told["gtid"]) == (CHANNEL, window, seqno, gtid)
+    channel.traffic(20)
+    assert channel.cli("run", CHANNEL) == 0
+    assert channel.cli("run", CHANNEL) == 0
+    assert len(said.read_text().splitlines()) == 2

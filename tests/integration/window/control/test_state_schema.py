@@ -45,6 +45,7 @@ def follow(channel: Channel) -> object:
         engine="local",
         say=print,
         applied=lambda *_: None,
+        missed=lambda *_: None,
         resume="resume",
     )
     return windows_in_turn(following, Pace(1.0, 60), threading.Event())
