@@ -43,11 +43,9 @@ from binlane.servers.engines import engine_of
 from binlane.servers.variables import executed_gtids, server_version
 from binlane.source.older_sessions import highest_older_session
 from binlane.source.start_position import OLDEST, begin
-from binlane.state.carried.prepared import hand_over
 from binlane.state.channels import Channel, Watermark, create_channel, has_channel, read_channel
 from binlane.state.leases import beginning
 from binlane.state.migrations.upgrade import create
-from binlane.state.records.restores import has_restore
 from binlane.state.target_record import record_target
 from binlane.work.files import WorkFolder
 from binlane.work.plan_inputs import read_inputs
@@ -87,6 +85,7 @@ def init(name: str, folder: Path, start: str, after: str | None = None) -> str:
     ``after``: the channel that this one goes on for, at its watermark's GTID set, which the new source's log has, too.
     """
     from binlane.orchestration.audited import audited
+    from binlane.state.carried.prepared import hand_over
 
     channel, endpoints = load(name, folder)
     engine = engine_of(endpoints.target)
@@ -126,6 +125,8 @@ def init(name: str, folder: Path, start: str, after: str | None = None) -> str:
 
 def _former(endpoints: Endpoints, name: str, after: str, start: str) -> Channel:
     """The channel that a new one goes on for. Raises ConfigError, and PositionError if the target does not have it."""
+    from binlane.state.records.restores import has_restore
+
     if start != OLDEST:
         raise ConfigError(f"--after {after}: expected no --start beside it, got {start}: the place is that channel's")
     with engine_of(endpoints.target).connect() as connection:
