@@ -32,6 +32,7 @@ from binlane.precheck.account.privileges import (
     roles_to_grant,
     routine_grants,
 )
+from binlane.schema.letter_case import lower
 from binlane.schema.model import Schema
 from binlane.schema.normalize import charset_name, collation_name
 from binlane.schema.programs import Program
@@ -45,6 +46,7 @@ from binlane.source.identity import Start
 from binlane.source.server import translated
 from binlane.source.stream import ServerSource
 from binlane.sql.logged_statement import LoggedText
+from binlane.sql.program_names import folded_name
 from binlane.sql.requirements import CHARSET, COLLATION, ENGINE, PLUGIN, SESSION_COLLATION, Requirement
 
 log = logging.getLogger(__name__)
@@ -394,17 +396,26 @@ class Target(Server):
 
     def has_table(self, key: TableKey) -> bool:
         """Whether there is a table or view of that name, whatever its letters' case."""
-        columns = ("table_schema", ":database"), ("table_name", ":name")
-        same = " AND ".join(f"CAST(LOWER({column}) AS BINARY) = {value}" for column, value in columns)
-        query = f"SELECT 1 FROM information_schema.tables WHERE {same}"
-        return bool(self.rows(query, database=key.database.lower(), name=key.table.lower()))
+        return lower(key.table) in self._names("table", key.database, lower)
 
     def has_routine(self, key: TableKey) -> bool:
-        """Whether there is a function or procedure of that name, whatever its letters' case."""
-        columns = ("routine_schema", ":database"), ("routine_name", ":name")
-        same = " AND ".join(f"CAST(LOWER({column}) AS BINARY) = {value}" for column, value in columns)
-        query = f"SELECT 1 FROM information_schema.routines WHERE {same}"
-        return bool(self.rows(query, database=key.database.lower(), name=key.table.lower()))
+        """Whether there is a function or procedure of that name, as servers compare them."""
+        return folded_name(key.table) in self._names("routine", key.database, folded_name)
+
+    def _names(self, kind: str, database: str, spelled: Callable[[str], str]) -> Collection[str]:
+        """The names of a database's objects of a kind. They are compared here: to fold them neither LOWER() nor
+        ``str.lower`` is what servers do."""
+        place = kind, lower(database)
+        if place not in self._named:
+            every = (str(name) for (name,) in self.rows("SELECT schema_name FROM information_schema.schemata"))
+            names = values_of(name for name in every if lower(name) == place[1])
+            query = f"SELECT {kind}_name FROM information_schema.{kind}s WHERE {among(f'{kind}_schema', ':names')}"
+            self._named[place] = frozenset(spelled(str(name)) for (name,) in self.rows(query, names=names))
+        return self._named[place]
+
+    @cached_property
+    def _named(self) -> dict[tuple[str, str], frozenset[str]]:
+        return {}
 
     def default_collations(self, databases: Collection[str]) -> Mapping[str, str]:
         """What tables of these databases get without a collation of their own."""
