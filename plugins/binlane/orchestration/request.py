@@ -60,6 +60,9 @@ class WindowRequest:
     """Cancel a stop that was requested before this moment; None: cancel none."""
     until_position: LogPosition | None = None
     """The window's end as a position of the source's log between two transactions, for `binlane recopy`."""
+    of_restore: bool = False
+    """Asked by `binlane restore`, which alone applies windows of a restore: another window would end behind its
+    end."""
     by: str | None = None
     """Who asks; None: the account of this process."""
 

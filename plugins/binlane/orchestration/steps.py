@@ -21,7 +21,7 @@ from binlane.activity import Activity, doing
 from binlane.apply.target_state import target_state
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
-from binlane.errors import PlanError, PositionError, WindowBusyError
+from binlane.errors import ConfigError, PlanError, PositionError, WindowBusyError
 from binlane.garbage import uncollected
 from binlane.model import CLOCKS_DIFFER, plural, size_text
 from binlane.orchestration import report, step_progress
@@ -60,6 +60,7 @@ from binlane.state.records.coverage import forget_compared
 from binlane.state.records.databases import recorder
 from binlane.state.records.history import clock_of
 from binlane.state.records.progress import RunStep, begin_step
+from binlane.state.records.restores import has_restore
 from binlane.state.target_record import record_target
 from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import (
@@ -157,6 +158,12 @@ def _extract(
     with engine.connect() as connection:
         state = read_channel(connection, channel.name)
         unfinished = read_open_window(connection, channel.name)
+        is_restore = has_restore(connection, channel.name)
+    if is_restore and not request.of_restore and not request.dry_run:
+        raise ConfigError(
+            f"channel {channel.name}: is a restore, which a window up to another place would take away from its end; "
+            f"`binlane restore --continue {channel.name}` goes on to its end, `--extend` to a later one"
+        )
     endpoints = endpoints.proving(state.proof)
     if not request.dry_run:
         # a run that was killed has moved the watermark, and left the record behind

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 import zstandard
 
-from binlane.errors import PositionError
+from binlane.errors import LaneEndedError, PositionError
 from binlane.model import Flavor
 from binlane.orchestration.commands.copies import restore as restoring
 from binlane.orchestration.commands.copies import restore_windows
 from binlane.orchestration.commands.run import apply_window
+from binlane.orchestration.lane_processes import LaneProcesses
 from binlane.restore import ruled_out
 from binlane.restore.definers import OWN_ACCOUNT
 from binlane.servers.engines import engine_of
@@ -349,6 +350,29 @@ def test_a_load_that_fails_is_kept_out_of_sight_and_begun_again(
     assert channel.cli("restore", "--drop", "r1") == 0
     assert scene.databases() == set()
     assert scene.restore("r1", "--yes", base="one.sql") == 0
+    assert contents(channel.target, "back") == scene.expected
+
+
+def test_only_a_restore_goes_on_with_its_windows(
+    channel: Channel, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another window would end at the log's end of now, behind the DROP that the restore was made for."""
+    scene = scene_of(channel)
+
+    def killed(channel: object, *_: object) -> None:
+        raise LaneEndedError("channel r1: the process of a lane was killed: `binlane run r1` continues it")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LaneProcesses, "apply", killed)
+        assert scene.restore("r1", "--yes", base="one.sql") != 0
+    assert "`binlane restore --continue r1` continues it" in capsys.readouterr().err
+    restores = str(channel.channels.parent / "restores")
+    for command in ("run", "follow"):
+        assert channel.cli(command, "r1", "--channels", restores) != 0
+        assert "`binlane restore --continue r1` goes on to its end" in capsys.readouterr().err
+    assert channel.cli("restore", "--continue", "r1") == 0, capsys.readouterr().err
+    assert contents(channel.target, "back") == scene.expected
+    assert channel.cli("run", "r1", "--channels", restores) != 0
     assert contents(channel.target, "back") == scene.expected
 
 

@@ -7,12 +7,13 @@ what becomes of the index changes no window.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
-from binlane.errors import BinlogError, SourceError, StopRequestedError, WindowOpenError
+from binlane.errors import BinlaneError, BinlogError, SourceError, StopRequestedError, WindowOpenError
 from binlane.model import LogPosition, plural, size_text
 from binlane.orchestration.commands.run import apply_window
 from binlane.orchestration.extraction.window_reading import source_of, start_of
@@ -35,7 +36,7 @@ def apply_windows(
     end, name = definition.end, channel.name
     ruled_out = RuledOut(source_of(channel, endpoints), frozenset(old for old, _ in definition.databases))
     nothing_up_to: LogPosition | None = None
-    with LaneProcesses() as lanes:
+    with _continued(name), LaneProcesses() as lanes:
         while (state := _state(channel, endpoints)).watermark.source != end:
             run = next(ruled_out.runs(state.watermark.source, end.file), None)
             until = end if run is None else ruled_out.begin_of(run)
@@ -46,7 +47,7 @@ def apply_windows(
                     ruled_out.refuse(run)
                 continue
             try:
-                request = WindowRequest(until_position=until)
+                request = WindowRequest(until_position=until, of_restore=True)
                 done = apply_window(channel, endpoints, request, "local", console, {}, lanes)
             except WindowOpenError:
                 if run is None:
@@ -63,6 +64,17 @@ def apply_windows(
                 if run is None:
                     break
                 nothing_up_to = until
+
+
+@contextlib.contextmanager
+def _continued(name: str) -> Iterator[None]:
+    """Errors of windows name the command that goes on with a restore: `binlane run` does not."""
+    try:
+        yield
+    except BinlaneError as exc:
+        said = str(exc).replace(f"`binlane run {name}`", f"`binlane restore --continue {name}`")
+        exc.args = (said, *exc.args[1:])
+        raise
 
 
 def _state(channel: ChannelConfig, endpoints: Endpoints) -> Channel:
