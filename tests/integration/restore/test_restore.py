@@ -8,6 +8,7 @@ import re
 import shutil
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import zstandard
@@ -374,6 +375,21 @@ def test_only_a_restore_goes_on_with_its_windows(
     assert contents(channel.target, "back") == scene.expected
     assert channel.cli("run", "r1", "--channels", restores) != 0
     assert contents(channel.target, "back") == scene.expected
+
+
+def test_a_restore_is_ended_and_forgotten_without_the_server_of_its_log(
+    channel: Channel, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = scene_of(channel)
+    with monkeypatch.context() as patch:
+        patch.setitem(restoring._STAGES, "moving", Mock(side_effect=PositionError("killed")))
+        assert scene.restore("r1", "--yes", base="one.sql") != 0
+    # nothing listens there
+    channel.environment["AIRFLOW_CONN_SOURCE_SERVER"] = "mysql://binlane:x@127.0.0.1:1/?ssl_mode=disabled"
+    assert channel.cli("restore", "--continue", "r1") == 0, capsys.readouterr().err
+    assert contents(channel.target, "back") == scene.expected
+    assert channel.cli("restore", "--drop", "r1") == 0
+    assert "restore r1: forgotten" in capsys.readouterr().out
 
 
 def test_the_list_says_how_far_a_restore_is(

@@ -309,9 +309,14 @@ class _Running:
         if not (folder / f"{name}.toml").exists():
             raise ConfigError(f"{folder}: expected the file of a restore {name}, found none; `binlane restore --list`")
         channel, endpoints = load(name, folder, resolve)
-        if endpoints.source is not None:
-            endpoints = Endpoints(answering(endpoints.source), endpoints.target)
         return cls(name, channel, endpoints, console, [])
+
+    def ask_log(self) -> None:
+        """For a stage that reads the log: from now on a live one is that of the server that answers now. The other
+        stages, and who drops a restore, need none: the usual reason for a restore is a server that is gone."""
+        source = self.endpoints.source
+        if source is not None and source.proof is None:
+            self.endpoints = Endpoints(answering(source), self.endpoints.target)
 
     def read(self) -> Restore:
         found = recorded(self.endpoints.target, self.channel)
@@ -356,6 +361,7 @@ def _load(running: _Running, found: Restore, session: Session) -> None:
         with engine.connect() as connection:
             is_loaded = has_channel(connection, running.name)
         if not is_loaded:
+            running.ask_log()
             source = source_of(running.channel, running.endpoints)
             start = begin(source, definition.begin, None)
             for database in running.names(found):
@@ -425,6 +431,7 @@ def _require_counts(session: Session, dump: DumpFolder, names: Mapping[str, str]
 
 def _roll(running: _Running, found: Restore, session: Session) -> None:
     """Windows up to the end, then the programs as they are there."""
+    running.ask_log()
     apply_windows(running.channel, running.endpoints, found.definition, running.console)
     _require_databases(running, found, session)
     _require_tables(running, found, session)
@@ -445,6 +452,7 @@ def _roll(running: _Running, found: Restore, session: Session) -> None:
 
 
 def _extend(running: _Running, found: Restore, session: Session) -> None:
+    running.ask_log()
     apply_windows(running.channel, running.endpoints, found.definition, running.console)
     running.enter(found, COMPLETE)
 
