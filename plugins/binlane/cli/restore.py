@@ -133,7 +133,8 @@ def restore(
     if list_:
         out.print(restoring.restores(channels, as_json=as_json))
     elif drop is not None:
-        out.print(restoring.drop_restore(drop, channels, out))
+        forgotten = None if onto is None else restoring.forget_lost(drop, onto, channels)
+        out.print(restoring.drop_restore(drop, channels, out) if forgotten is None else forgotten)
     elif drop_replaced is not None:
         out.print(restoring.drop_replaced(drop_replaced, channels, out))
     elif continue_ is not None:

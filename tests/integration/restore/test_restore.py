@@ -392,6 +392,34 @@ def test_a_restore_is_ended_and_forgotten_without_the_server_of_its_log(
     assert "restore r1: forgotten" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("lost", ["gone", "empty"])
+def test_a_restore_whose_file_is_lost_can_be_forgotten(
+    lost: str, channel: Channel, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = scene_of(channel)
+    with monkeypatch.context() as patch:
+        patch.setitem(restoring._STAGES, "rolling", Mock(side_effect=PositionError("killed")))
+        assert scene.restore("r1", "--yes", base="one.sql") != 0
+    file = channel.channels.parent / "restores" / "r1.toml"
+    assert channel.cli("restore", "--drop", "r1", "--onto", "target_server") != 0
+    assert "`binlane restore --drop r1`, without --onto" in capsys.readouterr().err
+    if lost == "gone":
+        file.unlink()
+    else:
+        file.write_text("")
+    for asked in (("--continue", "r1"), ("--drop", "r1")):
+        assert channel.cli("restore", *asked) != 0
+        assert "`binlane restore --drop r1 --onto CONNECTION` forgets it on that target" in capsys.readouterr().err
+    assert channel.cli("restore", "--drop", "r1", "--onto", "target_server") == 0, capsys.readouterr().err
+    said = capsys.readouterr().out
+    assert "it was rolling; these databases stay, drop those that you do not want: back_unfinished" in said
+    assert scene.databases() == {"back_unfinished"}
+    assert not file.exists()
+    run_on(channel.target, "DROP DATABASE back_unfinished", log=False)
+    assert scene.restore("r1", "--yes", base="one.sql") == 0, capsys.readouterr().err
+    assert contents(channel.target, "back") == scene.expected
+
+
 def test_the_list_says_how_far_a_restore_is(
     channel: Channel, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -366,7 +366,13 @@ class _Run:
         self._write([*self._noted(), name])
 
     def _noted(self) -> list[str]:
-        return json.loads(self.record.read_text("utf-8")) if self.record.exists() else []
+        try:
+            return json.loads(self.record.read_text("utf-8")) if self.record.exists() else []
+        except ValueError as exc:
+            raise ConfigError(
+                f"{self.record}: expected the names of restores of a drill, found {exc}; `binlane restore --list`, "
+                "`--drop` those of drills, then remove this file"
+            ) from exc
 
     def _write(self, names: Sequence[str]) -> None:
         if not names:

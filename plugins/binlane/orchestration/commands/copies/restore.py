@@ -21,7 +21,7 @@ from binlane.bootstrap.row_copy import count_rows
 from binlane.bootstrap.sessions import Session, answering, definition_session, write_session
 from binlane.choices import FROM_LOG
 from binlane.config import ChannelConfig, require_channel_name
-from binlane.connections import Endpoints, Resolver
+from binlane.connections import Endpoints, Resolver, environment_resolver
 from binlane.errors import BinlaneError, ConfigError, PositionError, TableMismatchError, WindowBusyError
 from binlane.health.progress import Stage, stage_of
 from binlane.lazy_dataclass import dataclass
@@ -88,6 +88,8 @@ from binlane.state.records.restores import (
     extend_restore,
     forget_replaced,
     forget_restore,
+    has_restore,
+    read_restore,
     set_stage,
     unfinished,
 )
@@ -306,9 +308,19 @@ class _Running:
     @classmethod
     def of(cls, name: str, channels: Path, console: Terminal, resolve: Resolver | None) -> _Running:
         folder = folder_of(channels)
+        lost = (
+            f"if the file of this restore was lost, `binlane restore --drop {name} --onto CONNECTION` forgets it on "
+            "that target"
+        )
         if not (folder / f"{name}.toml").exists():
-            raise ConfigError(f"{folder}: expected the file of a restore {name}, found none; `binlane restore --list`")
-        channel, endpoints = load(name, folder, resolve)
+            raise ConfigError(
+                f"{folder}: expected the file of a restore {name}, found none; `binlane restore --list` shows those of "
+                f"this machine; {lost}"
+            )
+        try:
+            channel, endpoints = load(name, folder, resolve)
+        except ConfigError as exc:
+            raise ConfigError(f"{exc}; {lost}") from exc
         return cls(name, channel, endpoints, console, [])
 
     def ask_log(self) -> None:
@@ -569,6 +581,38 @@ def drop_restore(
     folder.remove_file(f"{name}.target.json")
     (folder_of(channels) / f"{name}.toml").unlink(missing_ok=True)
     return f"restore {name}: forgotten; {said}"
+
+
+def forget_lost(name: str, onto: str, channels: Path, *, by: str | None = None, resolve: Resolver | None = None) -> str:
+    """Forget a restore whose channel file is lost or cannot be read, on the target ``onto``. All databases stay: its
+    row alone does not prove which ones are its own. Raises ConfigError for one whose file can be read."""
+    file = folder_of(channels) / f"{name}.toml"
+    require_channel_name(name, file)
+    try:
+        load(name, file.parent, resolve)
+    except ConfigError:
+        pass
+    else:
+        raise ConfigError(
+            f"restore {name}: its file {file} says all that is needed: `binlane restore --drop {name}`, without --onto"
+        )
+    target = (environment_resolver() if resolve is None else resolve)(onto)
+    said = f"{target} had nothing of it"
+    with target_errors(str(target)), contextlib.closing(write_session(target)) as session:
+        _take_lease(session, name)
+        _take_lease(session, name, load_lease(name))
+        engine = engine_of(target)
+        with engine.connect() as connection:
+            found = read_restore(connection, name) if has_restore(connection, name) else None
+        if found is not None:
+            there = sorted(found.names & present_databases(session))
+            given = {"stage": found.stage, "file": "lost"}
+            with audited(target, name, "restore --drop", given, by), engine.begin() as connection:
+                forget_restore(connection, name)
+            stay = f"these databases stay, drop those that you do not want: {', '.join(there)}" if there else ""
+            said = one_line(f"it was {found.stage}; {stay or 'none of its databases is there'}")
+    file.unlink(missing_ok=True)
+    return f"restore {name}: forgotten on {target}; {said}"
 
 
 def _gets_names(session: Session, running: _Running, found: Restore) -> bool:
