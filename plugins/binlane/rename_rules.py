@@ -30,7 +30,7 @@ def problem_of(rules: Sequence[Rule]) -> tuple[str, str] | None:
             return old, "one star on each side, or no star at all"
         if not new or not old or max(len(old), len(new)) > LONGEST:
             return old, f"names or patterns of 1 to {LONGEST} characters"
-        if SYSTEM & {old.lower(), new.lower()}:
+        if is_system(old) or is_system(new):
             return old, "a database that is neither the server's own nor binlane's"
     for (old, new), (other, its_new) in combinations(rules, 2):
         if matches(other.replace(_STAR, "\0"), old, folds=True):
@@ -46,6 +46,11 @@ def lower(name: str) -> str:
     Not ``str.lower``, which depends on a letter's neighbours (final sigma) and may turn one letter into two.
     """
     return name.lower() if name.isascii() else "".join(letter.lower()[:1] for letter in name)
+
+
+def is_system(database: str) -> bool:
+    """Whether a server takes the name for one of its own databases, or for binlane's."""
+    return lower(database) in SYSTEM
 
 
 def matches(name: str, pattern: str, folds: bool) -> bool:

@@ -87,6 +87,10 @@ STATEMENTS: Final[Mapping[str, tuple[bytes, ...]]] = {
     "a trigger in front of rows": (
         b"CREATE TRIGGER r BEFORE INSERT ON `t` FOR EACH ROW DELETE FROM other.victim", b"INSERT INTO `T` VALUES (1)"
     ),
+    "the same by a letter that servers alone turn into another one": (
+        b"CREATE TRIGGER r BEFORE INSERT ON `i` FOR EACH ROW DELETE FROM other.victim",
+        "INSERT INTO `\u0130` VALUES (1)".encode(),
+    ),
     "rows through a view": (b"CREATE VIEW `v` AS SELECT * FROM `t`", b"INSERT INTO `v` VALUES (1)"),
     "a library": (b"CREATE FUNCTION run RETURNS INT SONAME 'lib.so'",),
     "a command of the client": (b"\\! id",),

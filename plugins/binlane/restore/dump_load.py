@@ -32,6 +32,7 @@ from binlane.model import Flavor, SchemaObject, SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
 from binlane.plan.transaction.parts import StatementPart
 from binlane.plan.transaction.rename_statement import Unsafe, renamed_statement
+from binlane.rename_rules import lower
 from binlane.restore.definers import OBJECT, ROW_KINDS, definer_of
 from binlane.restore.dump_file import MANY, QUOTED, USE, decoded, end_of_string, shown_part
 from binlane.restore.inexact_columns import InexactTable, inexact_table
@@ -310,7 +311,7 @@ class DumpLoad:
                 "behind SET TIME_ZONE='+00:00', without which nobody knows the time zone of its TIMESTAMPs: dump "
                 "without --skip-tz-utc",
             )
-        table = TableKey(self._current.lower(), name.lower())
+        table = TableKey(lower(self._current), lower(name))
         if table in self._closed:
             raise self._unknown(statement, "of rows in front of the table's triggers, and none of a view")
         return statement
@@ -387,7 +388,7 @@ class DumpLoad:
             if had_folders:
                 self.notes.append(f"{shown_part(text)}: its folders and its tablespace are left to the target")
         made = renamed(text, context, self.databases, flavor, self.name)
-        self._closed |= {TableKey(key.database.lower(), key.table.lower()) for key in facts.triggered | facts.views}
+        self._closed |= {TableKey(lower(key.database), lower(key.table)) for key in facts.triggered | facts.views}
         if kind == b"EVENT":
             made = disabled(made, client_charset(context), dialect_of(context, flavor))
         return made

@@ -14,7 +14,7 @@ from typing import Final
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
-from binlane.rename_rules import LONGEST, SYSTEM, Rule, carried, matches, text_of
+from binlane.rename_rules import LONGEST, Rule, carried, is_system, matches, text_of
 from binlane.sql.parse.facts import StatementFacts
 
 _ONE, _MANY = "one character", "any characters"
@@ -52,10 +52,10 @@ class Renaming:
 
     def refusal(self, database: str) -> str | None:
         """Why a database of the source cannot have its name on the target; None if it can."""
-        if database.lower() in SYSTEM:
+        if is_system(database):
             return None
         rule, new = self._rule_of(database), self.target(database)
-        if rule is not None and (new.lower() in SYSTEM or not 0 < len(new) <= LONGEST):
+        if rule is not None and (is_system(new) or not 0 < len(new) <= LONGEST):
             return f"the database {database} would become {new!r} by {text_of(rule)}, which is not a valid name"
         if rule is None:
             for other in self.rules:
@@ -112,7 +112,7 @@ class Renaming:
         )
 
     def _rule_of(self, database: str) -> Rule | None:
-        if not self.rules or database.lower() in SYSTEM:
+        if not self.rules or is_system(database):
             return None
         return next((rule for rule in self.rules if matches(database, rule[0], self.folds_names)), None)
 

@@ -61,6 +61,7 @@ def test_a_name_that_is_not_its_own_is_refused(name: str, why: str) -> None:
 
 def test_no_database_becomes_one_of_the_servers_own() -> None:
     assert "which is not a valid name" in (Renaming((("x*", "*"),)).refusal("xmysql") or "")
+    assert "which is not a valid name" in (Renaming((("x*", "*"),)).refusal("xb\u0130nlane") or "")
     assert "which is not a valid name" in (Renaming((("x*", "*"),)).refusal("x") or "")
     assert Renaming((("*", "x*"),)).refusal("mysql") is None
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 from binlane.binlog.rows_payload import table_maps_of
 from binlane.binlog.table_map import TableMap
 from binlane.errors import ApplyError
-from binlane.model import SYSTEM_DATABASES, Flavor, Item, ItemKind, SessionContext, TableKey
+from binlane.model import Flavor, Item, ItemKind, SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
+from binlane.rename_rules import is_system, lower
 from binlane.servers.programs import read_tables_with_programs
 from binlane.sql.parse.facts import StatementKind
 
@@ -45,12 +46,12 @@ def require_plain(items: Sequence[Item], catalog: Connection, source: Flavor, ta
 
 
 def _require_users(tables: set[TableKey] | frozenset[TableKey], where: str) -> None:
-    if own := sorted(str(key) for key in tables if key.database.lower() in SYSTEM_DATABASES):
+    if own := sorted(str(key) for key in tables if is_system(key.database)):
         raise _refused(where, f"a change of {own[0]}, a table of the server's own")
 
 
 def _lower(key: TableKey) -> tuple[str, str]:
-    return key.database.lower(), key.table.lower()
+    return lower(key.database), lower(key.table)
 
 
 def _refused(where: str, found: str) -> ApplyError:

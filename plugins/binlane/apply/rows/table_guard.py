@@ -8,7 +8,6 @@ table is also compared with the source's own definition, if the precheck found t
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 
@@ -16,8 +15,9 @@ from binlane.binlog.rows_payload import check_self_contained, table_maps_of
 from binlane.binlog.table_map import TableMap
 from binlane.errors import PlanError, TableMismatchError
 from binlane.lazy_dataclass import dataclass
-from binlane.model import SYSTEM_DATABASES, Flavor, TableKey
+from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
+from binlane.rename_rules import is_system
 from binlane.schema.compare import Difference, Rules, Severity, compare, judge_alone, rules_for
 from binlane.schema.logged import compare_logged_key, compare_table_map
 from binlane.schema.model import Schema, Table
@@ -166,7 +166,7 @@ def users_tables(payload: bytes, guard: TableGuard | None) -> frozenset[TableKey
     making."""
     tables = check_self_contained(payload)
     for key in tables:
-        if _is_system(key.database):
+        if is_system(key.database):
             raise _not_written(f"rows of users' tables in a lane file, found rows of {key}")
     if guard is not None and guard.left_out is not None and not tables <= guard._taken:
         for key in tables - guard._taken:
@@ -182,8 +182,3 @@ def _not_written(expected: str) -> PlanError:
         "find out who can write to the work folder, remove the window's folder there, and run again: the same files "
         "are made from the log"
     )
-
-
-@functools.lru_cache(10_000)
-def _is_system(database: str) -> bool:
-    return database.lower() in SYSTEM_DATABASES

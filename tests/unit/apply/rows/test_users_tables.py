@@ -28,7 +28,9 @@ def payload(database: bytes, table: bytes = b"global_priv") -> bytes:
     return event(19, 1, 0, names + b"\x01\x03\0\0") + rows(1)
 
 
-@pytest.mark.parametrize("database", [b"mysql", b"MySQL", b"sys", b"performance_schema", b"binlane", b"BINLANE"])
+@pytest.mark.parametrize(
+    "database", [b"mysql", b"MySQL", b"sys", b"performance_schema", b"binlane", b"BINLANE", "b\u0130nlane".encode()]
+)
 def test_rows_of_a_server_s_own_tables_and_of_the_state_are_refused(database: bytes) -> None:
     with pytest.raises(PlanError, match=rf"found rows of {database.decode()}\.global_priv"):
         users_tables(payload(database), None)

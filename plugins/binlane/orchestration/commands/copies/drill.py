@@ -48,7 +48,7 @@ from binlane.orchestration.extraction.window_reading import source_of
 from binlane.orchestration.report import moment
 from binlane.orchestration.request import NOW
 from binlane.orchestration.terminal import Grid, Terminal, View
-from binlane.rename_rules import SYSTEM
+from binlane.rename_rules import is_system
 from binlane.restore.dump_folder import dump_of
 from binlane.safe_text import one_line
 from binlane.servers.catalog import read_databases, read_schema
@@ -208,7 +208,7 @@ class _Run:
             rules = rules_of(channel, read_schema(connection, ()))
         found = list[str]()
         for database in sorted(dumped):
-            if database.lower() in SYSTEM or rules.selection.database(database)[0] is Extent.NONE:
+            if is_system(database) or rules.selection.database(database)[0] is Extent.NONE:
                 continue
             if PATTERN & {*database}:
                 self.left_out.append(f"{database}: a restore takes no name with {' '.join(sorted(PATTERN))}")

@@ -34,7 +34,7 @@ from binlane.orchestration.readiness import require_ready_to_begin
 from binlane.orchestration.report import moment
 from binlane.orchestration.request import NOW, gtid_of, time_of
 from binlane.orchestration.terminal import Grid
-from binlane.rename_rules import LONGEST, SYSTEM
+from binlane.rename_rules import LONGEST, is_system, lower
 from binlane.restore.dump_file import DumpFile, DumpPlace
 from binlane.restore.dump_folder import DumpFolder, dump_of
 from binlane.restore.end import End, EndGtid, EndPosition, EndStatement, EndTime, LogEnd
@@ -290,7 +290,7 @@ def _names(request: RestoreRequest, dumped: frozenset[str] | None) -> tuple[tupl
         )
     found = tuple((name, final.replace(_OWN, name)) for name in databases)
     for name in chain.from_iterable(found):
-        if name.lower() in SYSTEM or not name:
+        if is_system(name) or not name:
             raise ConfigError(
                 f"{name or '--database'}: expected a database that is neither the server's own nor binlane's"
             )
@@ -302,11 +302,11 @@ def _names(request: RestoreRequest, dumped: frozenset[str] | None) -> tuple[tupl
                 f"{name}: expected a name of at most {LONGEST - len(unfinished(''))} characters, which leaves room for "
                 f"{unfinished('')}; give a shorter one with --as"
             )
-    hidden = {unfinished(name).lower(): name for _, name in found}
+    hidden = {lower(unfinished(name)): name for _, name in found}
     for _, name in found:
-        if name.lower() in hidden:
+        if lower(name) in hidden:
             raise ConfigError(
-                f"{name}: expected another name: {hidden[name.lower()]} has it until its restore is complete; restore "
+                f"{name}: expected another name: {hidden[lower(name)]} has it until its restore is complete; restore "
                 f"the two one after the other, or with an ending such as --as '{_OWN}_back'"
             )
     return found
@@ -336,8 +336,8 @@ def _matching(given: str, dumped: frozenset[str] | None, base: str) -> Collectio
                 "which databases there are, a log does not; repeat --database"
             )
         return (given,)
-    found = [name for name in dumped if fnmatchcase(name, given) and name.lower() not in SYSTEM]
-    if not found and given.lower() not in SYSTEM:
+    found = [name for name in dumped if fnmatchcase(name, given) and not is_system(name)]
+    if not found and not is_system(given):
         raise ConfigError(f"--from {base}: expected database {given}, found {', '.join(sorted(dumped)[:20])}")
     return found or (given,)
 

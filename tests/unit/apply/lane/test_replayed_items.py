@@ -1,0 +1,29 @@
+"""A replay finds the table that a statement means, in whatever letters it names it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from binlane.apply.lane.replayed_items import require_plain
+from binlane.errors import ApplyError
+from binlane.model import Flavor, Item, ItemKind, RowCounts, SessionContext, TableKey
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("INSERT INTO `app`.`I` VALUES (1)", "a view or has triggers"),
+        # what a target with lower_case_table_names = 1 takes for an i
+        ("INSERT INTO `app`.`\u0130` VALUES (1)", "a view or has triggers"),
+        ("INSERT INTO `b\u0130nlane`.`channels` VALUES (1)", "a table of the server's own"),
+    ],
+)
+def test_a_table_is_found_in_all_its_spellings(statement: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog: Any = None
+    behind = "binlane.apply.lane.replayed_items.read_tables_with_programs"
+    monkeypatch.setattr(behind, lambda *_: frozenset({TableKey("app", "i")}))
+    item = Item(ItemKind.STATEMENT, statement.encode(), RowCounts(), SessionContext())
+    with pytest.raises(ApplyError, match=said):
+        require_plain([item], catalog, Flavor.MARIADB, Flavor.MARIADB, "seqno 1")
