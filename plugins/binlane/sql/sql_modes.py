@@ -12,6 +12,10 @@ from typing import Final
 from binlane.model import Flavor
 
 _COMMON: Final = 0xFFFF_FFFF
+_ORACLE: Final = 0x200
+"""MariaDB since 10.3: another grammar, and functions of other values. Before, and in MySQL up to 5.7, the name of a
+combination whose effects have bits of their own."""
+_SINCE_ORACLE: Final = (10, 3, 0)
 _TIME_TRUNCATE_FRACTIONAL: Final = 1 << 32
 """MySQL: without this mode, digits beyond a column's fraction are rounded."""
 _TIME_ROUND_FRACTIONAL: Final = 1 << 34
@@ -38,7 +42,7 @@ EVALUATED: Final = {
 conversions, but not while row events are applied; the others are read with the expression's text, once."""
 ALL_EVALUATED: Final = sum(EVALUATED)
 _ONLY_MARIADB: Final = {
-    0x200: "ORACLE",
+    _ORACLE: "ORACLE",
     1 << 32: "EMPTY_STRING_IS_NULL",
     1 << 33: "SIMULTANEOUS_ASSIGNMENT",
 }
@@ -53,9 +57,11 @@ MODES_OF_ONE_FAMILY: Final = frozenset(
 """Modes that the other family does not have and that ``translated`` translates or leaves out."""
 
 
-def alike_modes(names: str) -> frozenset[str]:
-    """Of the modes that a server lists, those that both families have."""
-    return frozenset(names.split(",")) - MODES_OF_ONE_FAMILY
+def alike_modes(names: str, flavor: Flavor) -> tuple[str, ...]:
+    """Of the modes that a server of a family lists, those that the other one has as well; not ORACLE of MySQL, which
+    means something else there."""
+    left_out = MODES_OF_ONE_FAMILY | ({"ORACLE"} if flavor is Flavor.MYSQL else frozenset())
+    return tuple(name for name in names.split(",") if name not in left_out)
 
 
 def without_folders(mode: int, target: Flavor) -> int:
@@ -66,21 +72,30 @@ def without_folders(mode: int, target: Flavor) -> int:
     return (mode & ~_STRICT if target is Flavor.MARIADB else mode) | _NO_DIR_IN_CREATE
 
 
-def untranslatable(mode: int, source: Flavor, target: Flavor) -> str | None:
+def untranslatable(mode: int, source: Flavor, version: tuple[int, int, int], target: Flavor) -> str | None:
     """The first mode of the source that changes a statement's meaning and that the target does not have; None for
     none."""
     if source is Flavor.MARIADB and target is Flavor.MYSQL:
+        mode &= ~_name_alone(source, version)
         return next((name for bit, name in _ONLY_MARIADB.items() if mode & bit), None)
     return None
 
 
-def translated(mode: int, source: Flavor, target: Flavor) -> int:
-    """The ``sql_mode`` for ``target`` that is equivalent to ``source``'s ``mode``, a status variable of QUERY."""
+def translated(mode: int, source: Flavor, version: tuple[int, int, int], target: Flavor) -> int:
+    """The ``sql_mode`` for ``target`` that is equivalent to ``mode``, a status variable of QUERY in the log of a source
+    of this version."""
+    if source is target is Flavor.MYSQL:
+        return mode
+    mode &= ~_name_alone(source, version)
     if source is target:
         return mode
     if target is Flavor.MARIADB:
         return mode & _COMMON | (0 if mode & _TIME_TRUNCATE_FRACTIONAL else _TIME_ROUND_FRACTIONAL)
     return mode & _COMMON & ~_ONLY_SHOWN | (0 if mode & _TIME_ROUND_FRACTIONAL else _TIME_TRUNCATE_FRACTIONAL)
+
+
+def _name_alone(source: Flavor, version: tuple[int, int, int]) -> int:
+    return 0 if source is Flavor.MARIADB and version >= _SINCE_ORACLE else _ORACLE
 
 
 def evaluated(mode: int) -> tuple[str, ...]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor
-from binlane.sql.sql_modes import translated, untranslatable, with_unknown_options
+from binlane.sql.sql_modes import alike_modes, translated, untranslatable, with_unknown_options
 
 MARIADB, MYSQL = Flavor.MARIADB, Flavor.MYSQL
 STRICT, ANSI_QUOTES, NO_AUTO_CREATE_USER, NO_TABLE_OPTIONS = 0x200000, 0x4, 0x10000000, 0x4000
 TRUNCATE, ROUND = 1 << 32, 1 << 34
+ORACLE, ITS_EFFECTS = 0x200, 0x2 | 0x4 | 0x8
+NEW = {MARIADB: (11, 8, 2), MYSQL: (9, 7, 0)}
 
 
 @pytest.mark.parametrize(
@@ -31,18 +33,44 @@ TRUNCATE, ROUND = 1 << 32, 1 << 34
 def test_a_mode_has_the_same_effect_on_the_other_family(
     mode: int, source: Flavor, target: Flavor, expected: int
 ) -> None:
-    assert translated(mode, source, target) == expected
+    assert translated(mode, source, NEW[source], target) == expected
 
 
 @pytest.mark.parametrize(("bit", "name"), [(0x200, "ORACLE"), (1 << 32, "EMPTY_STRING_IS_NULL"), (1 << 33, "SIMUL")])
 def test_a_mode_that_gives_statements_another_meaning_is_named(bit: int, name: str) -> None:
-    assert str(untranslatable(STRICT | bit, MARIADB, MYSQL)).startswith(name)
-    assert untranslatable(STRICT | bit, MARIADB, MARIADB) is None
+    assert str(untranslatable(STRICT | bit, MARIADB, NEW[MARIADB], MYSQL)).startswith(name)
+    assert untranslatable(STRICT | bit, MARIADB, NEW[MARIADB], MARIADB) is None
 
 
 def test_mysqls_own_bit_is_translatable() -> None:
-    assert untranslatable(STRICT | TRUNCATE, MYSQL, MARIADB) is None
+    assert untranslatable(STRICT | TRUNCATE, MYSQL, NEW[MYSQL], MARIADB) is None
 
 
 def test_options_that_a_server_does_not_know_are_kept_in_no_strict_mode() -> None:
     assert with_unknown_options(STRICT | 0x400000 | ANSI_QUOTES) == ANSI_QUOTES | 0x10
+
+
+@pytest.mark.parametrize(
+    ("source", "version", "target", "expected"),
+    [
+        (MYSQL, (5, 7, 44), MARIADB, ITS_EFFECTS | ROUND),
+        (MARIADB, (10, 2, 44), MARIADB, ITS_EFFECTS),
+        (MARIADB, (10, 2, 44), MYSQL, ITS_EFFECTS | TRUNCATE),
+        (MARIADB, (10, 3, 0), MARIADB, ORACLE | ITS_EFFECTS),
+        # what SHOW CREATE prints, and no more
+        (MYSQL, (5, 7, 44), MYSQL, ORACLE | ITS_EFFECTS),
+    ],
+)
+def test_oracle_of_servers_on_which_it_is_a_name_brings_no_oracle_mode_of_mariadb(
+    source: Flavor, version: tuple[int, int, int], target: Flavor, expected: int
+) -> None:
+    """MySQL up to 5.7, and MariaDB up to 10.2."""
+    mode = ORACLE | ITS_EFFECTS
+    assert translated(mode, source, version, target) == expected
+    assert untranslatable(mode, source, version, target) is None
+
+
+def test_modes_that_both_families_have_are_compared_and_oracle_where_it_means_the_same() -> None:
+    listed = "PIPES_AS_CONCAT,ORACLE,NO_AUTO_CREATE_USER,ANSI_QUOTES"
+    assert alike_modes(listed, MYSQL) == ("PIPES_AS_CONCAT", "ANSI_QUOTES")
+    assert alike_modes(listed, MARIADB) == ("PIPES_AS_CONCAT", "ORACLE", "ANSI_QUOTES")

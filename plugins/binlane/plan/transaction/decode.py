@@ -385,7 +385,7 @@ class _Dissection:
     def _in_modes_of_the_target(self, event: RawEvent, context: SessionContext) -> SessionContext:
         if context.sql_mode is None:
             return context
-        families = (self.log.format.flavor, self.log.target)
+        families = (self.log.format.flavor, self.log.format.version, self.log.target)
         if (mode := untranslatable(context.sql_mode, *families)) is not None:
             _refuse(event, self.log, f"a statement under sql_mode {mode}, which MySQL does not have,")
         return replace(context, sql_mode=translated(context.sql_mode, *families))

@@ -45,7 +45,7 @@ class Equivalence:
         if what in ("parameters", "returned type"):
             return self._types(source) != self._types(target)
         if what == "sql_mode":
-            return alike_modes(source) != alike_modes(target)
+            return {*alike_modes(source, self.flavors[0])} != {*alike_modes(target, self.flavors[1])}
         if what in _COLLATIONS:
             return self._collation(source) != SAME_COLLATION.get(target, target)
         return source != target

@@ -16,7 +16,7 @@ from binlane.servers.variables import version_number
 from binlane.sql.charset import dialect_in
 from binlane.sql.scheduled_event import disabled
 from binlane.sql.shared_reading import AmbiguousTextError, Reader, definition_as_read
-from binlane.sql.sql_modes import MODES_OF_ONE_FAMILY
+from binlane.sql.sql_modes import alike_modes
 from binlane.verify.definitions.mend import Mend, nothing, one
 from binlane.verify.definitions.table_mends import OTHER_FAMILY, lacking_collation
 from binlane.verify.rows.sides import Side
@@ -117,7 +117,7 @@ class Creation:
     def _mode(self, mode: str) -> str:
         if not self._is_across:
             return mode
-        return ",".join(each for each in mode.split(",") if each not in MODES_OF_ONE_FAMILY)
+        return ",".join(alike_modes(mode, self.flavors[0]))
 
     def _collation(self, name: str) -> list[str]:
         """The assignment, if the target has the collation, or that of its own family."""
