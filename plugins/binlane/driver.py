@@ -396,18 +396,23 @@ class Connection(Driver):
         return tuple(row)
 
     def _looked_at_now(self, query: str) -> tuple[Any, ...]:
-        """The same by a session for this query alone: MySQL's catalogue is as old as what the transaction sees. A
-        server that has no room for one more session answers for the time at which the transaction began to see."""
+        """The same by another session: MySQL's catalogue is as old as what the transaction sees. A lane, which asks at
+        each of its epochs, keeps that session. A server that has no room for one more session answers for the time at
+        which the transaction began to see."""
+        is_kept = self._other is not None
         try:
-            other = self._opened_other()
+            found = self._opened_other()._looked_at(query)
         except err.OperationalError as exc:
+            self._close_other()
+            if is_kept:
+                # the server may have ended it, as it ends idle ones
+                return self._looked_at_now(query)
             if exc.args[0] not in _NO_ROOM:
                 raise
             return self._looked_at(query)
-        try:
-            return other._looked_at(query)
-        finally:
+        if self.kind is not SessionKind.LANE:
             self._close_other()
+        return found
 
     def _forget_transaction(self) -> None:
         self._held.clear()
@@ -576,7 +581,9 @@ class Connection(Driver):
 
     def _close_other(self) -> None:
         if self._other is not None:
-            self._other.close()
+            # of one that is lost nothing is left to close
+            with contextlib.suppress(err.Error):
+                self._other.close()
             self._other = self._other_limits = None
 
     def close(self) -> None:
