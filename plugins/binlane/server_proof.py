@@ -66,16 +66,17 @@ class ServerProof:
         """The columns of a SELECT for ``refusal``, and their arguments."""
         _, number = _NUMBER[flavor]
         if flavor is Flavor.MARIADB:
-            return f"{number}, @@GLOBAL.gtid_binlog_state", ()
+            # what a dump has put in is in no log: a server of MariaDB asks itself for both, too
+            return f"{number}, @@GLOBAL.gtid_binlog_state, @@GLOBAL.gtid_slave_pos", ()
         return f"{number}, GTID_SUBSET(%s, @@GLOBAL.gtid_executed), @@GLOBAL.server_id", (self.gtid_set,)
 
     def refusal(self, flavor: Flavor, values: Sequence[str]) -> str | None:
         """Why this is not the server; None if it is."""
-        number, reached, *server_id = values
+        number, reached, besides = values
         found = f"{_NUMBER[flavor][0]} {number}"
-        if server_id and self.identity.startswith(_OF_ARCHIVE):
+        if flavor is Flavor.MYSQL and self.identity.startswith(_OF_ARCHIVE):
             # the channel was read from an archive until now
-            found = f"{_OF_ARCHIVE}{server_id[0]}"
+            found = f"{_OF_ARCHIVE}{besides}"
         if found != self.identity:
             same = "" if flavor is Flavor.MYSQL else " (if it is the same server, give it that server_id back)"
             return f"expected the channel's server, {self.identity}, found {found}{same}"
@@ -83,7 +84,8 @@ class ServerProof:
             is_behind = reached != "1"
             reached = "one that has not executed all of them"
         else:
-            is_behind = _is_behind(reached, self.gtid_set)
+            is_behind = _is_behind(reached, besides, self.gtid_set)
+            reached = ",".join(filter(None, (reached, besides)))
         if is_behind:
             return (
                 f"expected a server that has executed the channel's transactions up to its watermark, {self.gtid_set}, "
@@ -163,18 +165,22 @@ def _place(at: LogPosition) -> tuple[int, int]:
     return (int(number) if _NUMBER_OF_FILE.fullmatch(number) else 0, at.offset)
 
 
-def _is_behind(state: str, watermark: str) -> bool:
-    """MariaDB: by domain and server, since numbers of several servers may come in any order.
+def _is_behind(logged: str, replicated: str, watermark: str) -> bool:
+    """MariaDB: by domain and server, since numbers of several servers may come in any order, from the log's
+    gtid_binlog_state; or by the domain alone, from gtid_slave_pos, which knows what a dump has put in.
 
     A domain that was deleted from the server's log tells nothing, unless none is left.
     """
-    last, wanted = _by_source(state), _by_source(watermark)
+    last, wanted = _by_source(logged), _by_source(watermark)
+    positions = {domain: number for (domain, _), number in _by_source(replicated).items()}
     if any(each.count("-") == 2 and _GTID.fullmatch(each.strip()) is None for each in watermark.split(",")):
         # no server has executed what is no GTID: another program has changed the state
         return True
-    domains = {domain for domain, _ in last}
+    domains = {domain for domain, _ in last} | positions.keys()
     known = [pair for pair in wanted if pair[0] in domains]
-    return bool(wanted) and (not known or any(last.get(pair, -1) < wanted[pair] for pair in known))
+    return bool(wanted) and (
+        not known or any(max(last.get(pair, -1), positions.get(pair[0], -1)) < wanted[pair] for pair in known)
+    )
 
 
 def _by_source(gtids: str) -> dict[tuple[str, str], int]:

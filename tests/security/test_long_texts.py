@@ -112,5 +112,5 @@ def test_a_statement_with_thousands_of_digits_is_applied_or_refused_by_its_name(
 @pytest.mark.parametrize("text", ["0-1-x", f"0-1-{MANY}", f"{MANY}-1-1", "a-b-c", "0-1-5,0-1-²"])
 def test_a_watermark_of_the_state_that_is_no_gtid_is_one_that_no_server_has_reached(text: str) -> None:
     proof = ServerProof("mariadb server_id 1", text, LogPosition("binlog.²", 4))
-    assert "expected a server that has executed" in str(proof.refusal(Flavor.MARIADB, ("1", f"0-1-100,{text}")))
+    assert "expected a server that has executed" in str(proof.refusal(Flavor.MARIADB, ("1", f"0-1-100,{text}", text)))
     assert proof.refused_end(LogPosition(f"binlog.{MANY}", 4)) is None

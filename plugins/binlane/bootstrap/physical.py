@@ -22,7 +22,7 @@ from binlane.errors import ConfigError, PrecheckError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition, TableKey
 from binlane.regular_files import open_regular
-from binlane.source.gtid_set import parse_gtid_set
+from binlane.source.gtid_set import is_at
 from binlane.source.identity import Start
 
 _INFO: Final = ("mariadb_backup_binlog_info", "xtrabackup_binlog_info")
@@ -166,7 +166,7 @@ def require_restored(
 
 
 def _other_history(recorded: CopyPlace, start: Start, source: Session) -> list[str]:
-    if recorded.gtid_set and str(parse_gtid_set(source.flavor, recorded.gtid_set)) != start.gtid_set:
+    if recorded.gtid_set and not is_at(source.flavor, recorded.gtid_set, start.gtid_set):
         return [
             f"source: expected the GTID set {recorded.gtid_set} at {recorded.position}, found "
             f"{start.gtid_set or 'none'}: the copy is of another server, or the source's log was reset since"

@@ -1,6 +1,8 @@
 """The set of transactions in a log up to a position, in the servers' notation.
 
-MySQL: ``uuid:1-5:7,uuid:tag:1-3``, every transaction. MariaDB: ``0-1-100,1-1-7``, the newest of each domain.
+MySQL: ``uuid:1-5:7,uuid:tag:1-3``, every transaction. MariaDB: ``0-1-100,1-1-7``, the newest of each domain. In front
+of it stands what the source has of this domain and its log does not: ``0-7-500,0-1-100`` is a source with 0-1-100 in
+its log, which got everything up to 0-7-500 by a dump that set gtid_slave_pos. Its next transaction has a higher number.
 """
 
 from __future__ import annotations
@@ -189,10 +191,11 @@ class MysqlGtidSet:
 
 
 class MariadbGtidSet:
-    """The newest transaction of each domain."""
+    """The newest transaction of each domain; besides, a higher one that was put in without the log."""
 
     def __init__(self) -> None:
         self._newest: dict[int, tuple[int, int]] = {}
+        self._put_in: dict[int, tuple[int, int]] = {}
 
     @classmethod
     def parse(cls, text: str) -> MariadbGtidSet:
@@ -202,13 +205,17 @@ class MariadbGtidSet:
             match = _TRIPLE.fullmatch(part)
             if match is None:
                 raise SourceError(f"expected a GTID position such as 0-1-100, got {text!r}")
-            found._newest[int(match[1])] = int(match[2]), int(match[3])
+            domain = int(match[1])
+            before = found._newest.get(domain)
+            found._set(domain, int(match[2]), int(match[3]))
+            if before is not None:
+                found._put(domain, before)
         return found
 
     def add(self, gtid: Gtid | MariadbGtid, server_id: int) -> None:
         """See GtidSet."""
         assert isinstance(gtid, MariadbGtid)
-        self._newest[gtid.domain_id] = server_id, gtid.seq_no
+        self._set(gtid.domain_id, server_id, gtid.seq_no)
 
     def add_through(self, first: Gtid | MariadbGtid, last: Gtid | MariadbGtid, server_id: int) -> None:
         """See GtidSet."""
@@ -218,7 +225,7 @@ class MariadbGtidSet:
         """See GtidSet. If a domain has several servers, the newest transaction's is the last."""
         assert isinstance(head, MariadbGtidList)
         for domain, server_id, seq_no in head.gtids:
-            self._newest[domain] = server_id, seq_no
+            self._set(domain, server_id, seq_no)
 
     def holds(self, gtid: Gtid | MariadbGtid) -> bool:
         """See GtidSet."""
@@ -246,9 +253,31 @@ class MariadbGtidSet:
         assert isinstance(other, MariadbGtidSet)
         rest = MariadbGtidSet()
         rest._newest = {
-            each: newest for each, newest in self._newest.items() if newest[1] > other._newest.get(each, (0, 0))[1]
+            each: newest for each, newest in self._whole().items() if newest[1] > other._whole().get(each, (0, 0))[1]
         }
         return rest
+
+    def with_put_in(self, other: MariadbGtidSet) -> MariadbGtidSet:
+        """This set of a log, and what was put in besides."""
+        found = MariadbGtidSet.parse(str(self))
+        for domain, newest in other._whole().items():
+            if domain in found._newest:
+                found._put(domain, newest)
+            else:
+                found._newest[domain] = newest
+        return found
+
+    def logged(self) -> MariadbGtidSet:
+        """Without what was put in, in each domain of which the log has a transaction."""
+        found = MariadbGtidSet()
+        found._newest = self._newest
+        return found
+
+    def reached(self) -> MariadbGtidSet:
+        """The highest of each domain, logged or put in, as a server's gtid_current_pos has it."""
+        found = MariadbGtidSet()
+        found._newest = self._whole()
+        return found
 
     def passed_over(self, positions: MariadbGtidSet, gtid: MariadbGtid, server_id: int) -> str:
         """The newest transaction that one server has numbered between its newest one here and ``gtid``, which follows
@@ -262,14 +291,31 @@ class MariadbGtidSet:
         last = min(reached[1], gtid.seq_no - 1)
         # a server leaves out none of its own numbers
         is_put_in = reached == (server_id, last)
-        return f"{gtid.domain_id}-{server_id}-{last}" if last - before[1] > (0 if is_put_in else _LEFT_OUT) else ""
+        missed = last - self._whole()[gtid.domain_id][1]
+        return f"{gtid.domain_id}-{server_id}-{last}" if missed > (0 if is_put_in else _LEFT_OUT) else ""
 
     def domains(self) -> Set[int]:
         """The domains that have a transaction."""
         return self._newest.keys()
 
+    def _set(self, domain: int, server_id: int, seq_no: int) -> None:
+        self._newest[domain] = server_id, seq_no
+        if self._put_in and self._put_in.get(domain, (0, 0))[1] <= seq_no:
+            self._put_in.pop(domain, None)
+
+    def _put(self, domain: int, other: tuple[int, int]) -> None:
+        if other[1] > self._whole()[domain][1]:
+            self._put_in[domain] = other
+
+    def _whole(self) -> dict[int, tuple[int, int]]:
+        return self._newest | self._put_in
+
     def __str__(self) -> str:
-        return ",".join(f"{domain}-{server}-{seq_no}" for domain, (server, seq_no) in sorted(self._newest.items()))
+        gtids = sorted(
+            [(domain, 1, each) for domain, each in self._newest.items()]
+            + [(domain, 0, each) for domain, each in self._put_in.items()]
+        )
+        return ",".join(f"{domain}-{server}-{seq_no}" for domain, _, (server, seq_no) in gtids)
 
 
 def parse_gtid_set(flavor: Flavor, text: str) -> GtidSet:
@@ -278,9 +324,20 @@ def parse_gtid_set(flavor: Flavor, text: str) -> GtidSet:
 
 
 def joined(flavor: Flavor, one: str, other: str) -> str:
-    """Two GTID sets in one; MariaDB: the higher number of each domain."""
-    first = parse_gtid_set(flavor, one)
-    return union(flavor, one, str(parse_gtid_set(flavor, other).ahead_of(first)))
+    """A log's GTID set, and what its source has besides."""
+    first, second = parse_gtid_set(flavor, one), parse_gtid_set(flavor, other)
+    if isinstance(first, MariadbGtidSet) and isinstance(second, MariadbGtidSet):
+        return str(first.with_put_in(second))
+    return str(parse_gtid_set(flavor, f"{one},{other}"))
+
+
+def is_at(flavor: Flavor, named: str, found: str) -> bool:
+    """Whether a set that a copy has recorded is that of a place, ``found``; MariaDB: also without what was put in, and
+    with the highest of each domain alone."""
+    place = parse_gtid_set(flavor, found)
+    sets = (place.logged(), place.reached(), place) if isinstance(place, MariadbGtidSet) else (place,)
+    # servers write tagged GTIDs in another spelling than this set's
+    return str(parse_gtid_set(flavor, named)) in map(str, sets)
 
 
 def not_logged(positions: str, logged: str) -> str:
@@ -299,8 +356,3 @@ def set_of_head(head: PreviousGtids | MariadbGtidList) -> GtidSet:
     found: GtidSet = MysqlGtidSet() if isinstance(head, PreviousGtids) else MariadbGtidSet()
     found.add_head(head)
     return found
-
-
-def union(flavor: Flavor, one: str, other: str) -> str:
-    """Two GTID sets in one; MariaDB: a domain's newest transaction by the second one."""
-    return str(parse_gtid_set(flavor, f"{one},{other}"))

@@ -21,7 +21,7 @@ from binlane.binlog.wire import EventType
 from binlane.errors import SourceError, SourceIdentityError
 from binlane.model import LogPosition
 from binlane.source.end_position import AnyTransaction, Until, UntilLogEnd, UntilPosition
-from binlane.source.gtid_set import GtidSet, gtids_in, joined, parse_gtid_set, set_of_head
+from binlane.source.gtid_set import GtidSet, gtids_in, is_at, joined, parse_gtid_set, set_of_head
 from binlane.source.identity import Start, check_unlogged, described
 from binlane.source.protocol import LOG_START, EventSource, LogState, first_bytes, missing_file
 from binlane.source.segment_writer import Nowhere
@@ -89,13 +89,14 @@ def _behind(source: EventSource, state: LogState, text: str) -> Start:
         if head is not None and wanted.holds_head(head):
             start = _scan(source, state, LogPosition(file, LOG_START), UntilLogEnd(), _NotIn(wanted))
             check_unlogged(source.name, state, str(wanted))
-            if joined(state.flavor, start.gtid_set, state.unlogged) != str(wanted):
+            reached = joined(state.flavor, start.gtid_set, state.unlogged)
+            if not is_at(state.flavor, str(wanted), reached):
                 raise SourceError(
                     f"{source.name}: expected a place in the log directly after {wanted}; the log holds "
                     f"{start.gtid_set or 'no transaction'} before {start.position}, where the first other "
                     "transaction begins; begin at a file:offset instead"
                 )
-            return replace(start, gtid_set=str(wanted))
+            return replace(start, gtid_set=reached)
     raise SourceError(
         f"{source.name}: no file of the log ({state.files[0]} is the oldest) begins inside the GTID set "
         f"{wanted}: the transactions after it were purged; load a newer backup into the target"

@@ -30,7 +30,7 @@ from binlane.kernels import copying
 from binlane.lazy_dataclass import dataclass
 from binlane.model import LOG_FILE_NAME, Flavor, LogPosition, TableKey
 from binlane.source import server
-from binlane.source.gtid_set import parse_gtid_set
+from binlane.source.gtid_set import MariadbGtidSet, parse_gtid_set
 from binlane.source.protocol import EVERY_SESSION, LARGEST_EVENT, LOG_START, LogChunk, LogState, file_number, too_large
 from binlane.source.server import translated
 
@@ -224,7 +224,8 @@ class ServerSource:
                     f"{self.name}: {start}: the replication protocol cannot begin beyond offset {self.offset_limit:,} "
                     "without GTIDs; switch GTIDs on, or read this file as an archive"
                 )
-            connection.query(f"SET @slave_connect_state = '{gtid_set}'")
+            # a server sends from what is in its log, one GTID a domain
+            connection.query(f"SET @slave_connect_state = '{MariadbGtidSet.parse(gtid_set).logged()}'")
             file, offset = b"", LOG_START
         request = struct.pack("<IHI", offset, flags, self.server_id) + file
         connection._execute_command(COMMAND.COM_BINLOG_DUMP, request)

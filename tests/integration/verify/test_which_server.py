@@ -172,6 +172,24 @@ def test_each_connection_proves_which_server_answers(channel_of: ChannelOf, flav
 def test_a_domain_that_is_gone_from_the_log_tells_nothing() -> None:
     proof = ServerProof("mariadb server_id 1", "0-1-10,5-1-7")
     for reached in ("0-1-10", "0-1-10,0-2-5,5-1-7", "0-2-500,0-1-11,5-1-8,5-3-1"):
-        assert proof.refusal(Flavor.MARIADB, ("1", reached)) is None
+        assert proof.refusal(Flavor.MARIADB, ("1", reached, "")) is None
     for behind in ("0-1-9,5-1-7", "0-1-10,5-1-6", "0-2-500,5-1-7", "7-1-100", ""):
-        assert proof.refusal(Flavor.MARIADB, ("1", behind)) is not None
+        assert proof.refusal(Flavor.MARIADB, ("1", behind, "")) is not None
+
+
+@pytest.mark.parametrize(
+    ("logged", "replicated", "is_it"),
+    [
+        pytest.param("", "0-7-500", True, id="nothing logged yet"),
+        pytest.param("0-1-10", "0-7-500", True, id="put in behind what is logged"),
+        pytest.param("0-1-501", "0-7-500", True, id="it goes on"),
+        pytest.param("0-1-10,0-8-600", "0-8-600", True, id="a replica of another server since"),
+        pytest.param("0-1-10", "", False, id="a copy of before"),
+        pytest.param("0-1-9", "0-7-400", False, id="an older dump"),
+        pytest.param("", "", False, id="an empty server"),
+    ],
+)
+def test_what_a_dump_has_put_in_is_proved_by_gtid_slave_pos(logged: str, replicated: str, is_it: bool) -> None:
+    for watermark in ("0-7-500", "0-7-500,0-1-10") if "0-1" in logged else ("0-7-500",):
+        proof = ServerProof("mariadb server_id 1", watermark)
+        assert (proof.refusal(Flavor.MARIADB, ("1", logged, replicated)) is None) is is_it

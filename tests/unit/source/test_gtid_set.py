@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from binlane.binlog.gtids import Gtid, MariadbGtid, MariadbGtidFlag, MariadbGtidList, PreviousGtids
 from binlane.errors import SourceError
 from binlane.model import Flavor
-from binlane.source.gtid_set import MariadbGtidSet, MysqlGtidSet, parse_gtid_set
+from binlane.source.gtid_set import MariadbGtidSet, MysqlGtidSet, is_at, joined, parse_gtid_set
 
 A = "00000000-0000-0000-0000-00000000000a"
 B = "00000000-0000-0000-0000-00000000000b"
@@ -126,6 +126,7 @@ def test_mariadb_keeps_the_newest_of_each_domain_and_the_last_listed_of_a_head()
         pytest.param("0-7-500", "0-7-1100", 7, 601, "", id="what changed nothing"),
         pytest.param("0-7-500", "0-7-400", 7, 1001, "", id="numbers that no replication has reached"),
         pytest.param("", "0-7-1100", 7, 1001, "", id="nothing before"),
+        pytest.param("0-7-1000,0-1-5", "0-7-1000", 1, 1001, "", id="the channel has begun behind it"),
     ],
 )
 def test_what_a_mariadb_log_lacks_between_two_transactions(
@@ -134,3 +135,23 @@ def test_what_a_mariadb_log_lacks_between_two_transactions(
     gtid = MariadbGtid(number, 0, MariadbGtidFlag(0))
     found = MariadbGtidSet.parse(before).passed_over(MariadbGtidSet.parse(positions), gtid, server_id)
     assert found == lost
+
+
+def test_a_mariadb_log_and_what_was_put_in_besides_are_both_in_the_set() -> None:
+    text = joined(Flavor.MARIADB, "0-1-10,3-1-5", "0-7-500,3-1-4,5-7-30")
+    assert text == "0-7-500,0-1-10,3-1-5,5-7-30"
+    found = MariadbGtidSet.parse(text)
+    assert str(found) == str(MariadbGtidSet.parse(str(found))) == text
+    assert str(MariadbGtidSet.parse("0-7-500").ahead_of(found)) == ""
+    assert str(MariadbGtidSet.parse("0-7-501").ahead_of(found)) == "0-7-501"
+    # the head of a file has what is in the log
+    head = MariadbGtidSet.parse("0-1-10,3-1-5")
+    assert str(head.without(found)) == ""
+    for named, is_it in {"0-1-10,3-1-5,5-7-30": True, "0-7-500,3-1-5,5-7-30": True, text: True, "0-1-9": False}.items():
+        assert is_at(Flavor.MARIADB, named, text) is is_it
+    found.add(mariadb(501), 1)
+    assert str(found) == "0-1-501,3-1-5,5-7-30"
+
+
+def test_a_gtid_state_with_several_servers_of_a_domain_is_the_last_one_of_each() -> None:
+    assert str(MariadbGtidSet.parse("0-2-90,0-1-100,3-1-4")) == "0-1-100,3-1-4"

@@ -299,3 +299,29 @@ def test_what_a_dump_has_put_in_without_the_log_is_on_the_target_if_that_says_so
         for server in servers:
             run_on(server, "SET GLOBAL gtid_slave_pos = ''", log=False)
     assert "5-77-1000" in beginning.status.channel.watermark.gtid_set
+
+
+@pytest.mark.parametrize("beginning", [Flavor.MARIADB], indirect=True)
+@pytest.mark.parametrize("rotated", [False, True], ids=["goes-on", "rotates-first"])
+def test_a_channel_that_begins_behind_what_a_dump_has_put_in_goes_on(beginning: Channel, *, rotated: bool) -> None:
+    """What gtid_slave_pos says is in no log: neither the next head nor the log's state has it."""
+    source = beginning.source
+    [(logged,)] = source.query("SELECT @@GLOBAL.gtid_binlog_pos")
+    number = int(logged.rpartition("-")[2]) + 1000
+    try:
+        run_on(source, f"SET GLOBAL gtid_slave_pos = '0-77-{number}'", log=False)
+        first_copy(beginning)
+        assert beginning.status.channel.watermark.gtid_set.startswith(f"0-77-{number},0-")
+        # nothing to do, in a session that proves the server
+        beginning.cli("run", CHANNEL)
+        if rotated:
+            run_on(source, "FLUSH BINARY LOGS", log=False)
+        run_on(source, "INSERT INTO tenant_1.t (id, v) VALUES (901, 1)")
+        assert beginning.run() is not None
+        assert not beginning.status.channel.watermark.gtid_set.startswith("0-77")
+        beginning.assert_equal()
+        run_on(source, "INSERT INTO tenant_1.t (id, v) VALUES (902, 1)")
+        assert beginning.run() is not None
+    finally:
+        run_on(source, "SET GLOBAL gtid_slave_pos = ''", log=False)
+    beginning.assert_equal()

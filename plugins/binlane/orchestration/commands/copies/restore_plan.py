@@ -46,7 +46,7 @@ from binlane.restore.replacement import kept_name, require_replaceable, stored_f
 from binlane.restore.ruled_out import RuledOut
 from binlane.safe_text import shown
 from binlane.servers.engines import engine_of
-from binlane.source.gtid_set import parse_gtid_set
+from binlane.source.gtid_set import is_at
 from binlane.source.identity import Start
 from binlane.source.protocol import EventSource
 from binlane.source.start_position import OLDEST, begin
@@ -521,9 +521,8 @@ def _start(source: EventSource, request: RestoreRequest, recorded: DumpPlace | N
         )
     # what the source has got without its log, a dump with GTIDs has by them; of others nobody can tell
     found = begin(source, place, recorded.gtid_set or None)
-    # servers write tagged GTIDs in another spelling than this set's
-    theirs = str(parse_gtid_set(source.state().flavor, recorded.gtid_set))
-    if request.at is None and theirs and found.gtid_set and theirs != found.gtid_set:
+    theirs = recorded.gtid_set.strip()
+    if request.at is None and theirs and found.gtid_set and not is_at(source.state().flavor, theirs, found.gtid_set):
         raise PrecheckError(
             f"--from {request.base}: expected the dump's GTIDs, {recorded.gtid_set}, at {found.position} of "
             f"{source.name}, found {found.gtid_set}: the dump is of another server, or of another log of it; give the "
