@@ -20,7 +20,7 @@ from binlane.plan.manifest import Manifest
 from binlane.plan.window_facts import WindowFacts, facts_of
 from binlane.plan.window_plan import WindowPlan
 from binlane.server_proof import is_another_source
-from binlane.state.channels import NO_SESSIONS, Channel, Watermark, read_channel, watermark_values
+from binlane.state.channels import NO_SESSIONS, Channel, Watermark, is_table, read_channel, watermark_values
 from binlane.state.json_columns import optional_value_of, text_of, value_of
 from binlane.state.positions import LanePosition, lane_positions, place_lanes
 from binlane.state.splits import Split, read_splits
@@ -354,6 +354,23 @@ def read_open_window(connection: Connection, channel: str, *, for_update: bool =
     query = select(*WINDOW_ROW).where(windows.c.channel == channel, windows.c.state == OPEN)
     row = connection.execute(query.with_for_update() if for_update else query).one_or_none()
     return None if row is None else _window(row)
+
+
+def applied_by_former(connection: Connection, name: str) -> tuple[str, ...]:
+    """The channels without a row, ``name`` among them, of which this target has applied windows, or a part of one; it
+    need not have the schema."""
+    if not (is_table(channels, connection) and is_table(windows, connection)):
+        return ()
+    is_planned = windows.c.plan_digest.is_not(None) & (windows.c.last_seqno >= windows.c.first_seqno)
+    living = select(channels.c.channel).where(channels.c.channel != name)
+    query = select(windows.c.channel).where(is_planned, windows.c.channel.not_in(living)).distinct()
+    return tuple(sorted(connection.execute(query).scalars()))
+
+
+def forgetting_windows(names: Sequence[str]) -> str:
+    """The statement by which an operator says that the windows of ``applied_by_former`` are of before a copy."""
+    listed = ", ".join(f"'{name}'" for name in names)
+    return f"DELETE FROM binlane.windows WHERE channel IN ({listed})"
 
 
 def finish_window(

@@ -214,3 +214,30 @@ def test_a_backup_that_does_not_fit_is_refused_by_name(
     assert mariadb.target.query("SHOW DATABASES LIKE 'binlane'") == []
     assert begin(mariadb, "--from-backup", str(folder)) == 0
     ends_equal(mariadb)
+
+
+def test_a_copy_that_an_earlier_channel_has_brought_on_is_refused(
+    mariadb: Channel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, target, folder = mariadb.source, mariadb.target, tmp_path / "backup"
+    run_on(source, "CREATE DATABASE tenant_1", "CREATE TABLE tenant_1.t (v INT)")
+    back_up(source, folder)
+    prepare(folder)
+    restore(folder, target)
+    assert begin(mariadb, "--from-backup", str(folder)) == 0
+    forget = f"DELETE FROM binlane.channels WHERE channel = '{CHANNEL}'"
+    run_on(target, forget)
+    # no window has changed the copy
+    assert begin(mariadb, "--from-backup", str(folder)) == 0
+    run_on(source, "INSERT INTO tenant_1.t VALUES (1)")
+    mariadb.run()
+    run_on(target, forget)
+    assert begin(mariadb, "--from-backup", str(folder)) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"found the windows of an earlier channel there ({CHANNEL})" in said
+    [keep] = re.findall(r"on the target: (DELETE FROM .+?\))", said)
+    assert target.query("SELECT * FROM tenant_1.t") == [(1,)]
+    # as if the copy had brought them along
+    run_on(target, keep, "DELETE FROM tenant_1.t")
+    assert begin(mariadb, "--from-backup", str(folder)) == 0
+    ends_equal(mariadb)

@@ -27,6 +27,7 @@ from binlane.state.channels import Watermark, create_channel, has_channel
 from binlane.state.leases import beginning
 from binlane.state.migrations.upgrade import create
 from binlane.state.target_record import record_target
+from binlane.state.windows import applied_by_former, forgetting_windows
 
 
 def begin_at_copy(name: str, folder: Path, backup: Path | None, *, resolve: Resolver | None = None) -> str:
@@ -51,6 +52,14 @@ def begin_at_copy(name: str, folder: Path, backup: Path | None, *, resolve: Reso
                 raise PrecheckError(
                     f"channel {name}: expected a target without it, found its watermark there (copied from the source, "
                     "or of an earlier channel); see `Begin a channel again` in docs/recovery.md"
+                )
+            if former := applied_by_former(connection, name):
+                # lanes write as the target itself: no GTID and no place tells their changes from the copy's
+                raise PrecheckError(
+                    f"channel {name}: expected a target as it was copied, found the windows of an earlier channel "
+                    f"there ({', '.join(former)}), which the log would apply again: copy again, then run this; if no "
+                    "window was applied since the copy (the source was a target once, and its rows were copied), on "
+                    f"the target: {forgetting_windows(former)}"
                 )
 
     with (
