@@ -200,7 +200,7 @@ def answering(server: PrivateServer, question: str, instead: str) -> Iterator[Ta
     [
         ("0 + CONNECTION_ID()", "UUID_SHORT()", "target: CONNECTION_ID()", "proxy"),
         ("VERSION()", "'10.2.44-MariaDB'", "target: version", "target-version"),
-        ("VERSION()", "'5.6.51-log'", "target: version", "target-version"),
+        ("VERSION()", "'8.0.25-log'", "target: version", "target-version"),
     ],
 )
 def test_a_server_that_cannot_be_a_target_is_refused(

@@ -377,7 +377,7 @@ WINDOWS: Final[Mapping[str, tuple[Situation, str]]] = {
 }  # fmt: skip
 """By check: a window that has one thing wrong, and where the finding says that it is."""
 TARGETS: Final[Mapping[str, tuple[TargetSituation, Severity, str]]] = {
-    "target-version": (TargetSituation(facts(version="5.6.51"), Needs(by_statements=True)), Severity.FATAL, "version"),
+    "target-version": (TargetSituation(facts(version="8.0.25"), Needs(by_statements=True)), Severity.FATAL, "version"),
     "proxy": (TargetSituation(facts(), Needs()), Severity.FATAL, "CONNECTION_ID()"),
     "privileges": (
         TargetSituation(facts(grants=parse_grants([])), Needs()), Severity.FATAL, "privilege BINLOG_ADMIN",

@@ -102,6 +102,12 @@ class _Variable:
     render: Callable[[object], str] = _number
     flavors: frozenset[Flavor] = _BOTH
     default: str = "DEFAULT"
+    since: tuple[int, int, int] = (0, 0, 0)
+    """The first version that has it; an older target has the usual value for good."""
+
+    def is_of(self, flavor: Flavor, version: tuple[int, int, int]) -> bool:
+        """Whether a server has it."""
+        return flavor in self.flavors and version >= self.since
 
     def usual(self, flavor: Flavor) -> str:
         """The value if the log has none."""
@@ -116,7 +122,7 @@ _VARIABLES: Final = (
     _Variable("unique_checks", "unique_checks"),
     _Variable("sql_auto_is_null", "auto_is_null"),
     _Variable("check_constraint_checks", "check_constraint_checks", flavors=_MARIADB),
-    _Variable("sql_if_exists", "if_exists", flavors=_MARIADB),
+    _Variable("sql_if_exists", "if_exists", flavors=_MARIADB, since=(10, 5, 2)),
     _Variable("sql_mode", "sql_mode"),
     _Variable("auto_increment_increment", "auto_increment_increment"),
     _Variable("auto_increment_offset", "auto_increment_offset"),
@@ -321,7 +327,7 @@ class ContextSetter:
     def _assignments(self, context: SessionContext) -> Iterator[str]:
         flavor = self.session.flavor
         for variable in _VARIABLES:
-            if flavor in variable.flavors:
+            if variable.is_of(flavor, self.session.version):
                 value = getattr(context, variable.attribute)
                 if variable.name == _EXPLICIT_DEFAULTS and not self._changes_explicit_defaults(value):
                     continue

@@ -31,7 +31,8 @@ from binlane.precheck.situation.situation import Needs, TargetSituation
 from binlane.schema.compare import Severity
 from binlane.state.tables import SCHEMA
 
-_OLDEST: Final = {Flavor.MARIADB: (10, 3, 0), Flavor.MYSQL: (5, 7, 0)}
+_OLDEST: Final = {Flavor.MARIADB: (10, 3, 0), Flavor.MYSQL: (8, 0, 26)}
+"""MySQL: the first with pseudo_replica_mode, in which lanes apply older servers' events."""
 _ZONE_LOADERS: Final = {
     Flavor.MARIADB: ("mariadb-tzinfo-to-sql", "mariadb"),
     Flavor.MYSQL: ("mysql_tzinfo_to_sql", "mysql"),
@@ -44,7 +45,7 @@ _SHOWN: Final = 3
 
 
 def check_version(situation: TargetSituation) -> Iterator[Finding]:
-    """The target's version is older than MySQL 5.7 or MariaDB 10.3."""
+    """The target's version is older than MySQL 8.0.26 or MariaDB 10.3."""
     target = situation.target
     oldest = _OLDEST[target.flavor]
     if target.number < oldest:
