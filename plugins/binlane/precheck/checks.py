@@ -96,6 +96,7 @@ CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {
     "other-channels": differences.check_other_channels,
     "rolled-back-engines": engines.check_rolled_back_engines,
     "gtid-consistency": engines.check_gtid_consistency,
+    "lost-notes": engines.check_lost_notes,
     "statement-engines": engines.check_statement_engines,
     "letter-case": differences.check_letter_case,
     "statement-kinds": statement_kinds.check_kinds,

@@ -457,6 +457,33 @@ def test_settings_that_lanes_with_shares_cannot_have_count_as_unset_in_a_divided
         assert finding.severity is Severity.FATAL
 
 
+@pytest.mark.parametrize(
+    ("flavor", "value", "engine", "allowed", "is_named"),
+    [
+        (Flavor.MYSQL, "2", "MyISAM", True, True),
+        (Flavor.MYSQL, "0", "MyISAM", True, True),
+        (Flavor.MYSQL, "1", "MyISAM", True, False),
+        (Flavor.MARIADB, "2", "Aria", True, True),
+        (Flavor.MARIADB, "3", "Aria", True, False),
+        (Flavor.MYSQL, "2", "InnoDB", True, False),
+        # refused by another check
+        (Flavor.MYSQL, "2", "MyISAM", False, False),
+    ],
+)
+def test_a_target_that_may_forget_what_tells_of_changes_that_stay_is_named_and_not_refused(
+    flavor: Flavor, value: str, engine: str, *, allowed: bool, is_named: bool
+) -> None:
+    target = facts(flavor=flavor, innodb_flush_log_at_trx_commit=value)
+    channel = applying(allow_nontransactional=allowed)
+    of = situation(target, plan(written=KEYS), schema(table(engine=engine)), channel=channel)
+
+    found = run_checks(of, {"lost-notes": CHECKS["lost-notes"]})
+
+    assert [each.where for each in found] == ["target: innodb_flush_log_at_trx_commit"] * is_named
+    assert all("SET GLOBAL innodb_flush_log_at_trx_commit = 1" in each.todo for each in found)
+    raise_if_fatal(found)
+
+
 def test_a_text_that_is_not_read_is_a_finding_of_the_check_that_has_met_it() -> None:
     def check(_: Situation) -> Sequence[Finding]:
         raise Unreadable("a parenthesis without an end")

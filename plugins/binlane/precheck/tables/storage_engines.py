@@ -233,21 +233,51 @@ def check_gtid_consistency(situation: Situation) -> Iterator[Finding]:
 
     A channel that allows them writes those by BINLOG alone, under a GTID (``apply.nontransactional``).
     """
-    plan, target = situation.plan, situation.tables
-    if target.settings.get("enforce_gtid_consistency", "OFF") != "ON":
+    if situation.tables.settings.get("enforce_gtid_consistency", "OFF") != "ON":
         return
     gtids_are_on = situation.target.flavor is Flavor.MYSQL and situation.target.value("gtid_mode") == "ON"
     by_gtid = situation.allow_nontransactional and gtids_are_on
-    named = {*plan.applied_tables, *plan.undone_tables, *plan.written}
-    for key in sorted(named | situation.unread_tables.keys(), key=str):
-        table = target.table(key) or situation.unread_tables.get(key)
-        if table is not None and not table.transactional and (not by_gtid or key in situation.by_sql):
+    for key, table in _nontransactional(situation):
+        if not by_gtid or key in situation.by_sql:
             todo = (
                 "such a target takes no change of it beside the lane's position (1785): ALTER TABLE .. ENGINE=InnoDB, "
                 'or set apply.allow_nontransactional, with apply.writer = "binlog"'
             )
             expected = "a transactional one, with enforce_gtid_consistency=ON"
             yield Finding(Severity.FATAL, f"{key}: engine", expected, table.engine, todo)
+
+
+def _nontransactional(situation: Situation) -> Iterator[tuple[TableKey, Table]]:
+    """The target's tables without transactions that the window may change, by name."""
+    plan, unread = situation.plan, situation.unread_tables
+    named = {*plan.applied_tables, *plan.undone_tables, *plan.written}
+    for key in sorted(named | unread.keys(), key=str):
+        table = situation.tables.table(key) or unread.get(key)
+        if table is not None and not table.transactional:
+            yield key, table
+
+
+_FLUSH: Final = "innodb_flush_log_at_trx_commit"
+_FLUSHES: Final = {Flavor.MYSQL: ("1",), Flavor.MARIADB: ("1", "3")}
+"""Its values under which a COMMIT is durable."""
+
+
+def check_lost_notes(situation: Situation) -> Iterator[Finding]:
+    """Non-transactional tables on a target that may forget commits: their changes could be made twice (advice).
+
+    What tells whether such a change was made, its note and the lane's position, is in InnoDB, and the change is not.
+    """
+    value = situation.target.value(_FLUSH)
+    if not situation.allow_nontransactional or value in ("", *_FLUSHES[situation.target.flavor]):
+        return
+    for key, table in islice(_nontransactional(situation), 1):
+        todo = (
+            f"SET GLOBAL {_FLUSH} = 1 on the target while windows change such tables ({key}: {table.engine}): where "
+            "the server is killed, or its machine loses power, it forgets the last second's notes and positions and "
+            "keeps these changes, which are then made twice"
+        )
+        expected = " or ".join(_FLUSHES[situation.target.flavor])
+        yield Finding(Severity.INFO, f"target: {_FLUSH}", expected, value, todo)
 
 
 def check_statement_engines(situation: Situation) -> Iterator[Finding]:
