@@ -481,6 +481,7 @@ def test_a_target_that_may_forget_what_tells_of_changes_that_stay_is_named_and_n
 
     assert [each.where for each in found] == ["target: innodb_flush_log_at_trx_commit"] * is_named
     assert all("SET GLOBAL innodb_flush_log_at_trx_commit = 1" in each.todo for each in found)
+    assert all(str(each).endswith("are then made twice [lost-notes]") for each in found)
     raise_if_fatal(found)
 
 
