@@ -6,6 +6,7 @@ implicitly: it runs before the transaction that moves the position, and ``ddl`` 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
@@ -16,7 +17,7 @@ import pymysql
 
 from binlane.apply.change_notes import ChangeNote, begin_whole, undo_noted
 from binlane.apply.ddl.outcome import DdlPlace
-from binlane.apply.ddl.run import may_have_run, run_ddl
+from binlane.apply.ddl.run import beginning, may_have_run, run_ddl
 from binlane.apply.nontransactional import NontransactionalChanges, takes_gtids
 from binlane.apply.session.rollback import undo
 from binlane.errors import BinlaneError
@@ -306,21 +307,14 @@ class _Task:
         ``nontransactional``: the rows by GTIDs as well, or by a note, and there may be no DDL before them.
         """
         session, place, header = self.session, self.place, self.block.header
-        session.begin()
-        try:
-            if not begin_ddl(session.cursor, place.key, place.lanes, place.expected, header.last_seqno):
-                session.rollback()
-                return None
-            orders = read_orders(session.cursor, place.key, header.first_seqno, header.last_seqno)
-            if orders.skipped or orders.forbids(header.last_seqno):
-                session.rollback()
-                return orders if orders.forbids(header.last_seqno) else self.transaction(chain((item,), rest))
-        except BaseException:
-            undo(session)
-            raise
-        session.commit()
         ddl_place = DdlPlace(place.key, place.channel_uuid, place.lane, header.last_seqno)
         has_ddl = item.kind is ItemKind.DDL
+        with beginning(session, item, ddl_place) if has_ddl else contextlib.nullcontext():
+            orders = self._begin_ddl()
+        if orders is None or orders.forbids(header.last_seqno):
+            return orders
+        if orders.skipped:
+            return self.transaction(chain((item,), rest))
         # the note of its rows has taken the place of the DDL's, which has run
         note = ChangeNote.of(read_intent(session.cursor, place.key.channel, header.last_seqno))
         if has_ddl and note is None:
@@ -337,6 +331,25 @@ class _Task:
             return self._noted(tuple(rest), ddl_place, note, has_ddl=has_ddl)
         written = self._nontransactional(rest, ddl_place, has_ddl=has_ddl)
         return replace(self, rewrite=lambda: written).transaction(iter(()), ddl_place)
+
+    def _begin_ddl(self) -> Orders | None:
+        """Let later orders treat the statement as reached, unless an order says something else of it; the orders as of
+        now, None if the lanes do not stand before it."""
+        session, place, header = self.session, self.place, self.block.header
+        session.begin()
+        try:
+            if not begin_ddl(session.cursor, place.key, place.lanes, place.expected, header.last_seqno):
+                session.rollback()
+                return None
+            orders = read_orders(session.cursor, place.key, header.first_seqno, header.last_seqno)
+            if orders.skipped or orders.forbids(header.last_seqno):
+                session.rollback()
+                return orders
+        except BaseException:
+            undo(session)
+            raise
+        session.commit()
+        return orders
 
     def _noted(self, items: tuple[Item, ...], place: DdlPlace, note: ChangeNote | None, *, has_ddl: bool) -> Outcome:
         """The transaction, behind a note, since no rollback undoes a part of it."""

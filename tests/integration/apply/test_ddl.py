@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 from unittest.mock import Mock
 
@@ -24,7 +25,7 @@ from binlane.state.positions import move_position
 from binlane.state.records.ddl_intents import decide_ddl
 from binlane.state.records.journal import read_status
 from binlane.state.windows import finish_window
-from lab.servers import PrivateServer
+from lab.servers import PrivateServer, private_server
 from tests.conftest import requires_mysql
 from tests.integration.apply.capture import Captured, Window, ddl_item
 from tests.integration.apply.conftest import DATABASE, QUICK, Pair, fresh_pair, positions, start_window
@@ -420,6 +421,62 @@ def test_two_runners_of_one_ddl_without_a_lease_run_it_once_on_mysql(
         with ThreadPoolExecutor(3) as pool:
             done = [found for found in pool.map(apply, range(3)) if found is not None]
         assert len(done) == 1
+        pair.assert_equal("a", "b")
+
+
+@requires_mysql
+@pytest.mark.parametrize("crash", [crash_after_ddl, crash_before_ddl])
+def test_a_ddl_that_has_begun_is_a_question_on_mysql_that_has_forgotten_its_gtids(
+    mysql_source: PrivateServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    crash: Callable[[pytest.MonkeyPatch], None],
+) -> None:
+    """RESET BINARY LOGS AND GTIDS: that the GTID is missing proves nothing then."""
+    has_run = crash is crash_after_ddl
+    with (
+        private_server(tmp_path / "target", Flavor.MYSQL, durable=False) as target,
+        fresh_pair(mysql_source, target) as pair,
+    ):
+        two_tables(pair)
+        window = ddl_window(pair, SWAP, "ALTER TABLE a ADD c INT")
+        start_window(pair.engine, window.plan)
+        with monkeypatch.context() as patch:
+            crash(patch)
+            with pytest.raises(CrashError):
+                run_lane(pair.engine, window.plan, 2, window.source, QUICK)
+        target.query("RESET BINARY LOGS AND GTIDS")
+        for _ in range(2):
+            with pytest.raises(UndecidableError, match="were not noted, which proves neither outcome"):
+                run_lane(pair.engine, window.plan, 2, window.source, QUICK)
+        decide_ddl(pair.engine, "orders", 1, ran=has_run)
+        # forgotten between two statements: nothing has begun
+        target.query("RESET BINARY LOGS AND GTIDS")
+        if has_run:
+            for lane in window.plan.all_lanes:
+                run_lane(pair.engine, window.plan, lane, window.source, QUICK)
+            pair.assert_equal("a", "b")
+
+
+@requires_mysql
+def test_a_ddl_that_has_run_by_its_gtid_has_run_when_gtid_mode_is_off(
+    mysql_source: PrivateServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (
+        private_server(tmp_path / "target", Flavor.MYSQL, durable=False) as target,
+        fresh_pair(mysql_source, target) as pair,
+    ):
+        two_tables(pair)
+        window = ddl_window(pair, SWAP)
+        start_window(pair.engine, window.plan)
+        with monkeypatch.context() as patch:
+            crash_after_ddl(patch)
+            with pytest.raises(CrashError):
+                run_lane(pair.engine, window.plan, 2, window.source, QUICK)
+        for mode in ("ON_PERMISSIVE", "OFF_PERMISSIVE", "OFF"):
+            target.query(f"SET GLOBAL gtid_mode = {mode}")
+        for lane in window.plan.all_lanes:
+            run_lane(pair.engine, window.plan, lane, window.source, QUICK)
         pair.assert_equal("a", "b")
 
 

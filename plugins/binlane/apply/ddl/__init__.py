@@ -2,7 +2,8 @@
 
 So the target itself must show whether the statement has run:
 
-- MySQL with GTIDs: ``gtid_next = '<channel uuid>:<seqno>'``; the server silently skips a GTID that it has. DDL on
+- MySQL with GTIDs: ``gtid_next = '<channel uuid>:<seqno>'``; the server silently skips a GTID that it has. That it
+  has begun is logged under a GTID, too, which shows that the server still knows what it has executed. DDL on
   tables that are not InnoDB's, or become others, is committed before its GTID, and on 5.7 any DDL: there a note decides
   as well, as on a target with neither. There a statement that fails may have been logged with a part that has run, and
   has used its GTID: it runs again under the server's own next one.

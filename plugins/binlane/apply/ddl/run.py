@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -16,6 +17,7 @@ from binlane.apply.session.retry_verdicts import error_code
 from binlane.errors import BinlaneError, UndecidableError
 from binlane.model import Flavor, Item
 from binlane.sql.sql_modes import with_unknown_options
+from binlane.state.orders.orders import has_begun
 from binlane.state.records.ddl_intents import (
     ASKED,
     BEGUN,
@@ -30,10 +32,12 @@ from binlane.state.records.ddl_intents import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from binlane.apply.rows.writers import BlockWriter
     from binlane.apply.session.connection import LaneSession
 
-__all__ = ["DdlPlace", "gtid_uuid", "may_have_run", "run_ddl"]
+__all__ = ["DdlPlace", "beginning", "gtid_uuid", "may_have_run", "run_ddl"]
 _UNKNOWN_OPTION: Final = 1911
 """MariaDB's ER_UNKNOWN_OPTION."""
 _CLIENT_ERRORS: Final = (2000, 3000)
@@ -42,6 +46,41 @@ _CLIENT_ERRORS: Final = (2000, 3000)
 def gtid_uuid(channel_uuid: str) -> str:
     """The UUID of the channel's own GTIDs on a MySQL target; the target's replicas see it."""
     return str(uuid.uuid5(uuid.UUID(channel_uuid), "ddl"))
+
+
+@contextlib.contextmanager
+def beginning(session: LaneSession, item: Item, place: DdlPlace) -> Iterator[None]:
+    """Around the transaction that says that the DDL begins (``begin_ddl``): on MySQL it has a GTID of its own.
+
+    A DDL's missing GTID proves that it has not run only as long as the server knows what it has executed. RESET BINARY
+    LOGS AND GTIDS makes it forget that: then this GTID is missing, too, of a DDL that has begun, and a note without
+    definitions lets ``run_ddl`` ask.
+    """
+    gtid = f"{uuid.uuid5(uuid.UUID(place.channel_uuid), 'begun')}:{int(place.seqno)}"
+    is_needed = "SELECT @@gtid_mode = 'ON' AND NOT GTID_SUBSET(%s, @@global.gtid_executed)"
+    if session.flavor is not Flavor.MYSQL or not session.value(is_needed, (gtid,)):
+        yield
+        return
+    if has_begun(session.cursor, place.key, place.lane, place.seqno):
+        # waits for another runner's transaction, whose rows are there before its GTID
+        session.next_gtid(gtid)
+        session.rollback()
+        session.next_gtid(AUTOMATIC)
+        if not session.value(is_needed, (gtid,)):
+            yield
+            return
+        if read_intent(session.cursor, place.key.channel, place.seqno) is None:
+            write_intent(session.cursor, place.key.channel, place.seqno, place.lane, item.payload, "", INTENT)
+    session.next_gtid(gtid)
+    try:
+        yield
+    except BaseException:
+        # a transaction that has failed still owns the GTID
+        with contextlib.suppress(Exception):
+            session.rollback()
+            session.next_gtid(AUTOMATIC)
+        raise
+    session.next_gtid(AUTOMATIC)
 
 
 def run_ddl(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace, lock_wait_timeout: int) -> None:
@@ -229,6 +268,9 @@ def _by_intent(session: LaneSession, writer: BlockWriter, item: Item, place: Ddl
     # what was noted while the target had a binlog is without ids
     now = fingerprint(session, item, with_ids=stored is None or stored.state != BEGUN)
     if stored is None:
+        if may_have_run(session, place):
+            # it has run by its GTID: gtid_mode was ON until then
+            return
         write_intent(session.cursor, channel, seqno, place.lane, item.payload, now.stored, INTENT)
     else:
         if stored.state == DONE:

@@ -77,6 +77,14 @@ def begin_ddl(cursor: Cursor, key: PlanKey, lanes: tuple[int, ...], expected: in
     return found == len(lanes)
 
 
+def has_begun(cursor: Cursor, key: PlanKey, lane: int, seqno: int) -> bool:
+    """Whether an earlier attempt has recorded that the DDL ``seqno`` is about to run."""
+    cursor.execute(
+        "SELECT 1 FROM binlane.positions WHERE channel = %s AND lane = %s AND begun = %s", (key.channel, lane, seqno)
+    )
+    return cursor.fetchone() is not None
+
+
 def end_ddl(cursor: Cursor, key: PlanKey, lanes: tuple[int, ...], seqno: int) -> None:
     """Clear the record of ``begin_ddl`` after the server refused the DDL, so that an order may stop before it."""
     marks = ", ".join(str(int(lane)) for lane in lanes)

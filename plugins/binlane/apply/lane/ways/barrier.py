@@ -17,7 +17,7 @@ import pymysql
 from binlane.apply.block import Applied, BlockPlace, Obstacle, Outcome
 from binlane.apply.change_notes import ChangeNote, begin_whole, undo_noted
 from binlane.apply.ddl.outcome import DdlPlace
-from binlane.apply.ddl.run import may_have_run, run_ddl
+from binlane.apply.ddl.run import beginning, may_have_run, run_ddl
 from binlane.apply.nontransactional_tables import BlockItems, NontransactionalTables
 from binlane.apply.temporary_copies import as_a_whole
 from binlane.errors import BinlaneError, PlanError
@@ -95,7 +95,8 @@ class _Passage:
 
                 rename = divided(session, items[0], self.keeper.open_tables(session))
                 if rename is not None and rename.permanent is not None:
-                    begun = self._begin_ddl()
+                    with beginning(session, rename.permanent, self._ddl):
+                        begun = self._begin_ddl()
                     if begun is None or begun.forbids(barrier.last):
                         return begun
                     self._rename(rename.permanent)
