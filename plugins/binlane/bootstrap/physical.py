@@ -36,6 +36,7 @@ _GTIDS: Final = re.compile(
 """Without blanks, of either family."""
 _FACT: Final = re.compile(r"^(\w+) = (.*)$", re.MULTILINE | re.ASCII)
 _LSN: Final = re.compile(r"\d{1,20}", re.ASCII)
+_SEQUENCE_NUMBER: Final = re.compile(r"^Log sequence number\s+(\d{1,20})$", re.MULTILINE | re.ASCII)
 _LARGEST: Final = 1 << 20
 """Bytes of a file: a GTID set of some ten thousand servers."""
 _ENCODED: Final = re.compile(r"@([0-9a-f]{4})")
@@ -58,6 +59,8 @@ class CopyPlace:
     """The redo log position up to which the copy goes; 0: not known."""
     tables: frozenset[TableKey] = frozenset()
     """Tables of which the copy has files; empty: not known."""
+    is_of_target: bool = False
+    """The target itself has recorded it."""
 
 
 def read_clone(target: Session) -> CopyPlace:
@@ -80,7 +83,7 @@ def read_clone(target: Session) -> CopyPlace:
         raise PrecheckError(f"{where}: expected state Completed, found {state} {text} ({number}); clone again")
     if source == "LOCAL INSTANCE":
         raise PrecheckError("target: expected a clone of the source, found a local one (CLONE LOCAL); clone again")
-    return CopyPlace(where, LogPosition(file, int(offset)), "".join(gtids.split()))
+    return CopyPlace(where, LogPosition(file, int(offset)), "".join(gtids.split()), is_of_target=True)
 
 
 def read_backup(folder: Path) -> CopyPlace:
@@ -185,14 +188,44 @@ def _other_server(recorded: CopyPlace, source: Session, target: Session) -> list
         wrong.append(
             "target: expected a server UUID of its own, found the source's: stop it, remove auto.cnf, start it"
         )
-    if recorded.lsn and target.flavor is Flavor.MARIADB:
-        [(_, lsn)] = target.texts("SHOW GLOBAL STATUS LIKE 'Innodb_lsn_current'")
-        if int(lsn) < recorded.lsn:
-            wrong.append(
-                f"target: expected a redo log at {recorded.lsn} or later, found {lsn}: the server was not restored "
-                "from this backup"
-            )
-    return wrong
+    return [*wrong, *other_backup(recorded, target)]
+
+
+def other_backup(recorded: CopyPlace, target: Session) -> list[str]:
+    """Why the server may be that of an older backup, which has neither these GTIDs nor this redo log."""
+    if recorded.is_of_target:
+        return []
+    if not recorded.lsn:
+        return [
+            "target: expected GTIDs or a redo log that tells this backup from another one, found that it has recorded "
+            f"neither: copy {' or '.join(_CHECKPOINTS)} into its folder, which the tool has written there"
+        ] * (not recorded.gtid_set)
+    lsn = _redo_log(target)
+    if lsn is None:
+        return [
+            "target: expected an account that sees the redo log (SHOW ENGINE INNODB STATUS), found none of the "
+            "privilege PROCESS: grant it for this command"
+        ]
+    return [
+        f"target: expected a redo log at {recorded.lsn} or later, found {lsn}: the server was not restored from this "
+        "backup"
+    ] * (lsn < recorded.lsn)
+
+
+def _redo_log(target: Session) -> int | None:
+    """The server's redo log position; None: the account may not see it."""
+    name = "Innodb_lsn_current" if target.flavor is Flavor.MARIADB else "Innodb_redo_log_current_lsn"
+    for _, lsn in target.texts(f"SHOW GLOBAL STATUS LIKE '{name}'"):
+        return int(lsn)
+    # MySQL before 8.0.30
+    try:
+        [(_, _, status)] = target.texts("SHOW ENGINE INNODB STATUS")
+    except pymysql.err.MySQLError as exc:
+        if exc.args[0] not in _DENIED:
+            raise
+        return None
+    found = _SEQUENCE_NUMBER.search(status)
+    return None if found is None else int(found[1])
 
 
 def _gone_on(recorded: CopyPlace, source: Session, target: Session) -> list[str]:

@@ -108,6 +108,14 @@ def test_a_clone_that_does_not_fit_is_refused_by_name(
     said = capsys.readouterr().err
     assert f"expected no later transaction of another server, found {other}; copy again" in said
     assert "lacks" not in said
+    # without GTIDs the redo log alone tells this backup from an older one
+    assert "found that it has recorded neither: copy mariadb_backup_checkpoints or xtrabackup_checkpoints" in said
+    for lsn, is_refused in ((2**50, True), (1, False)):
+        (tmp_path / "xtrabackup_checkpoints").write_text(f"backup_type = full-prepared\nto_lsn = {lsn}\n")
+        assert begin(mysql, "--from-backup", str(tmp_path)) == 1
+        said = capsys.readouterr().err
+        assert (f"expected a redo log at {lsn} or later, found " in said) is is_refused
+        assert "neither" not in said
     replicate = "CHANGE REPLICATION SOURCE TO SOURCE_HOST = 'db0', SOURCE_PORT = 3311 FOR CHANNEL 'old'"
     run_on(mysql.target, replicate)
     assert begin(mysql, "--from-clone") == 1

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
+import pymysql
 import pytest
 
-from binlane.bootstrap.physical import read_backup
+from binlane.bootstrap.physical import CopyPlace, other_backup, read_backup
 from binlane.errors import ConfigError
-from binlane.model import LogPosition
+from binlane.model import Flavor, LogPosition
+
+if TYPE_CHECKING:
+    from binlane.bootstrap.sessions import Session
 
 INFO, CHECKPOINTS = "mariadb_backup_binlog_info", "mariadb_backup_checkpoints"
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -66,3 +72,30 @@ def test_what_is_no_file_is_refused_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(ConfigError, match=rf"file/{INFO}: cannot be read: Not a directory"):
         read_backup(tmp_path / "file")
+
+
+class OlderServer:
+    """MySQL before 8.0.30, which shows its redo log in one text alone."""
+
+    flavor = Flavor.MYSQL
+
+    def __init__(self, denied: int = 0) -> None:
+        self.denied = denied
+
+    def texts(self, query: str) -> list[list[str]]:
+        if "STATUS LIKE" in query:
+            return []
+        if self.denied:
+            raise pymysql.err.OperationalError(self.denied, "Access denied")
+        return [["InnoDB", "", "LOG\n---\nLog sequence number          19466004\nLog flushed up to   19466000\n"]]
+
+
+def test_an_older_mysql_shows_its_redo_log_to_accounts_with_process() -> None:
+    recorded = CopyPlace("backup", LogPosition("binlog.000001", 4), "", 19466005)
+    for server, said in (
+        (OlderServer(), "expected a redo log at 19466005 or later, found 19466004"),
+        (OlderServer(1227), "none of the privilege PROCESS"),
+    ):
+        [wrong] = other_backup(recorded, cast("Session", server))
+        assert said in wrong
+    assert other_backup(replace(recorded, lsn=19466004), cast("Session", OlderServer())) == []
