@@ -140,6 +140,10 @@ def test_a_channel_that_begins_again_takes_nothing_of_the_old_one_for_its_own(en
             for channel in ("c", "other"):
                 connection.execute(insert(table).values(_a_row_of(table, channel)))
         connection.execute(text("DELETE FROM binlane.channels WHERE channel = 'c'"))
+    with pytest.raises(PrecheckError, match="found an unfinished first copy"):
+        create_channel(engine, "c", "source", START)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE binlane.bootstraps SET finished_for = 'x' WHERE channel = 'c'"))
     create_channel(engine, "c", "source", START)
     with engine.connect() as connection:
         for table in of_channels:
