@@ -427,3 +427,72 @@ def test_no_such_routine_runs_that_a_window_makes_and_drops(head: str, channel_o
         channel.run()
 
     assert channel.target.query("SELECT n FROM app.t") == []
+
+
+OVER = {
+    "mariadb": ("mysql.global_priv", "INSERT INTO app.v (Host, User, Priv) VALUES ('%', 'test_evil', '{}')"),
+    "mysql": ("mysql.user", "UPDATE app.v SET host = 'evil' WHERE user = 'test_u'"),
+}
+"""A table of the target's accounts, and what changes it by a view over it."""
+INVOKER_VIEW = "CREATE SQL SECURITY INVOKER VIEW app.v AS SELECT * FROM "
+VIEWS = {
+    "both-have-it": ((INVOKER_VIEW + "{table}",), ()),
+    "in-the-window": ((), (INVOKER_VIEW + "{table}",)),
+    "unqualified": ((), ("USE mysql", INVOKER_VIEW + "{name}")),
+    "over-another": (("CREATE SQL SECURITY INVOKER VIEW app.w AS SELECT * FROM {table}", INVOKER_VIEW + "app.w"), ()),
+    "renamed": (("CREATE SQL SECURITY INVOKER VIEW app.w AS SELECT * FROM {table}",), ("RENAME TABLE app.w TO app.v",)),
+}
+"""What both servers have from before, and what the window begins with."""
+
+
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+@pytest.mark.parametrize("case", VIEWS)
+@pytest.mark.parametrize("by", ["a routine", "a statement"])
+def test_no_account_is_changed_through_a_view(family: str, case: str, by: str, channel_of: ChannelOf) -> None:
+    """A view has its invoker's privileges: on the target those of the channel's account."""
+    channel = channel_of(family, family)
+    prepared(channel)
+    table, change = OVER[family]
+    name = table.partition(".")[2]
+    before, made = ([each.format(table=table, name=name) for each in part] for part in VIEWS[case])
+    handler = "DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END"
+    function = "CREATE FUNCTION app.g() RETURNS INT MODIFIES SQL DATA SQL SECURITY INVOKER BEGIN"
+    function += f" {handler}; {change}; RETURN 1; END"
+    for server in (channel.source, channel.target):
+        run_on(server, "GRANT EXECUTE ON app.* TO test_u@'%'", log=False)
+        run_on(server, *before, function, log=False)
+    # what differs, another check names
+    channel.write_channel("allow_unsafe = true\n")
+    a_window(channel)
+    run_on(channel.source, *made)
+    if by == "a routine":
+        # its caller lacks the privilege there, and catches the error
+        as_user(channel, "INSERT INTO app.t VALUES (app.g())")
+    else:
+        run_on(channel.source, "SET binlog_format = STATEMENT", "DELETE FROM app.v WHERE user = 'nobody'")
+    if case == "renamed":
+        run_on(channel.source, "RENAME TABLE app.v TO app.w")
+    accounts = _accounts_and_state(channel)
+
+    what = r"function app\.g: .*found a table of mysql" if by == "a routine" else r"found one through app\.v"
+    with pytest.raises(BinlaneError, match=rf"(?s){what}.*\[account-programs\]"):
+        channel.run()
+
+    assert _accounts_and_state(channel) == accounts
+
+
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def test_a_view_over_accounts_is_read(family: str, channel_of: ChannelOf) -> None:
+    channel = channel_of(family, family)
+    prepared(channel)
+    view = INVOKER_VIEW + OVER[family][0]
+    function = "CREATE FUNCTION app.g() RETURNS INT READS SQL DATA SQL SECURITY INVOKER RETURN (SELECT 1 FROM app.v "
+    for server in (channel.source, channel.target):
+        run_on(server, view, f"{function} LIMIT 1)", log=False)
+    channel.write_channel("allow_unsafe = true\n")
+    reads = ("INSERT INTO app.t SELECT COUNT(*) > 0 FROM app.v", "INSERT INTO app.t VALUES (app.g())")
+    run_on(channel.source, "SET binlog_format = STATEMENT", *reads)
+
+    assert channel.run() is not None
+
+    assert channel.target.query("SELECT n FROM app.t") == [(1,), (1,)]

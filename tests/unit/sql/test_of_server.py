@@ -152,3 +152,18 @@ def test_a_name_that_is_a_file_s_is_not_read() -> None:
 )
 def test_rows_that_a_query_locks_are_not_changed(body: str, found: str | None) -> None:
     assert changed_data(tokens(body)) == found
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("CALL sys.ps_setup_disable_instrument('wait')", "sys"),
+        ("CALL `SYS` . ps_setup_save(10)", "sys"),
+        ("UPDATE sys.sys_config SET value = 1", "sys"),
+        ("RETURN sys.version_major() + (SELECT COUNT(*) FROM sys.processlist)", None),
+        ("CALL app.sys(sys)", None),
+    ],
+)
+def test_what_changes_what_the_server_records_is_found(body: str, found: str | None) -> None:
+    assert kept_database(tokens(body)) == found
+    assert kept_database(tokens(body), by_definer=True) is None

@@ -2,14 +2,14 @@
 
 Such a program runs on the target as that account. Under a filter it could change what the filter leaves out, without a
 trace of that in the log: if it asks who runs it, or on which server. In every channel it could change the target's
-accounts, and the channel's state: if it runs with its invoker's privileges and names their tables.
+accounts, and the channel's state: if it runs with its invoker's privileges and names their tables, or a view over them.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
@@ -21,7 +21,9 @@ from binlane.precheck.statements.window_statements import (
     may_reach_programs,
     programs_made_by,
     reach_of_window,
+    reaching_statements,
 )
+from binlane.safe_text import shown
 from binlane.schema.compare import Severity
 from binlane.schema.letter_case import lower
 from binlane.schema.programs import SECURITY, Program
@@ -29,6 +31,8 @@ from binlane.servers.names import among, values_of
 from binlane.shards.selection import Extent
 from binlane.sql.logged_kinds import SYSTEM_TABLES
 from binlane.sql.logged_statement import LoggedText
+from binlane.sql.parse.facts import StatementKind
+from binlane.sql.parse.lexer import Token
 from binlane.sql.program_names import folded_name
 from binlane.sql.programs.comparison import Difference, as_difference
 from binlane.sql.programs.of_server import (
@@ -36,11 +40,13 @@ from binlane.sql.programs.of_server import (
     OF_INVOKER,
     SYSTEM_NAMES,
     LeftOut,
+    changed_data,
     described,
+    is_kept,
     kept_database,
     own_value,
 )
-from binlane.sql.programs.reach import plain_name
+from binlane.sql.programs.reach import folded, names_in, plain_name
 
 _TABLES: Final = (
     f"SELECT table_schema, table_name FROM information_schema.tables WHERE {among('table_schema', ':names')}"
@@ -65,6 +71,10 @@ _TODO_KEPT: Final = (
     "servers, or log such statements as rows (binlog_format=MIXED or ROW), or skip the transaction (docs/control.md) "
     f'and make its changes on the target by hand; for the server\'s own, filter.allow_statements = ["{SYSTEM_TABLES}"]'
 )
+_TODO_THROUGH: Final = (
+    "skip the transaction (docs/control.md) and make its changes on the target by hand; for the server's own, "
+    f'filter.allow_statements = ["{SYSTEM_TABLES}"]'
+)
 _TODO_LISTED: Final = (
     "a statement that calls it is taken by the databases that the log lists with it, and a list may be made: log such "
     "statements as rows (binlog_format=MIXED or ROW), or leave its database out (docs/filters.md), or skip the "
@@ -78,13 +88,16 @@ _UNREAD: Final = re.compile(
 
 def check_account_programs(situation: Situation) -> Iterator[Finding]:
     """Routines, views and triggers behind the window's statements that ask which account or server runs them, in a
-    channel with a filter, and routines of their invoker's privileges that name the target's accounts or ``binlane``;
-    also with ``allow_unsafe``: their caller's privileges are not the target's account's."""
+    channel with a filter, routines of their invoker's privileges that name the target's accounts or ``binlane``, or
+    change something and name a view over them, and statements that change rows of such a view; also with
+    ``allow_unsafe``: their caller's privileges are not the target's account's."""
     runs, opens_views = _runs_programs(situation), situation.needs.ddl and situation.target.flavor is Flavor.MARIADB
     if runs or opens_views:
-        found = list(_naming_kept(situation))
+        views = _kept_views(situation)
+        found = list(_naming_kept(situation, views))
         yield from _findings(situation, found, _TODO_KEPT, by_definitions=opens_views)
         yield from _made_invokers(situation, found) if opens_views else ()
+        yield from islice(_written_views(situation, views), _MOST_FINDINGS)
     if runs and situation.selection.looks_at_statements:
         yield from _findings(situation, list(_asking(situation)), _TODO)
     if runs and situation.selection.selects and situation.plan.flavor is Flavor.MYSQL:
@@ -142,9 +155,9 @@ def _asking(situation: Situation) -> Iterator[Difference]:
         yield from _of_text(text, flavor)
 
 
-def _naming_kept(situation: Situation) -> Iterator[Difference]:
+def _naming_kept(situation: Situation, views: Mapping[TableKey, str]) -> Iterator[Difference]:
     """Routines with their invoker's privileges that name tables of the target's accounts, of the channel's state, or
-    that the filter leaves out."""
+    that the filter leaves out, or that change something and name a view of ``_kept_views``."""
     # few windows need it
     from binlane.sql.temporary_routines import tokens_of
 
@@ -157,16 +170,77 @@ def _naming_kept(situation: Situation) -> Iterator[Difference]:
         for each in side:
             if each.kind != "view" and (may_be_altered or each.facts.get(SECURITY) == _INVOKER):
                 tokens = tokens_of(each.text, flavor, each.sql_mode)
-                what = (
-                    _hidden_name(each.text) if tokens is None else kept_database(tokens, left_out(), each.key.database)
-                )
+                if tokens is None:
+                    what = _hidden_name(each.text)
+                else:
+                    what = kept_database(tokens, left_out(), each.key.database)
+                    what = what or _through_view(tokens, each.key.database, views)
                 if _is_refused(what, allowed):
                     yield _naming(as_difference(each), what)
     for text in situation.every_text:
         if not OF_INVOKER.isdisjoint(text.words):
             for key, database in programs_made_by(text):
-                if _is_refused(what := kept_database(text.tokens, left_out(), database), allowed):
+                what = kept_database(text.tokens, left_out(), database)
+                what = what or _through_view(text.tokens, database, views)
+                if _is_refused(what, allowed):
                     yield _naming(Difference(key, text.where, "", "", is_trigger=key in text.facts.triggered), what)
+
+
+def _kept_views(situation: Situation) -> dict[TableKey, str]:
+    """The views of both servers and of the window through which tables of the target's accounts, or of the channel's
+    state, can be changed, each with the database of these; also under another name that the window gives one."""
+    # few windows need it
+    from binlane.sql.temporary_routines import tokens_of
+
+    flavor, found, behind = situation.plan.flavor, dict[TableKey, str](), list[tuple[TableKey, frozenset[TableKey]]]()
+
+    def add(key: TableKey, tokens: Sequence[Token], database: str, tables: Iterable[TableKey] = ()) -> None:
+        if is_kept(key.database):
+            return  # whoever names it names these databases
+        behind.append((folded(key), frozenset(names_in(tokens, database))))
+        named = kept_database(tokens) or next((lower(each.database) for each in tables if is_kept(each.database)), None)
+        if named is not None:
+            found[folded(key)] = named
+
+    for side in situation.stored_programs if may_reach_programs(situation) else ():
+        for each in side:
+            tokens = tokens_of(each.text, flavor, each.sql_mode) if each.kind == "view" else None
+            if tokens is not None:
+                add(each.key, tokens, each.key.database)
+    for text in situation.every_text:
+        for key in text.facts.views:
+            add(key, text.tokens, text.context.database or "", text.facts.tables)
+        for old, new in text.facts.renames:
+            # a catalogue has the name from before the window, or from behind it
+            behind += [(folded(new), frozenset({folded(old)})), (folded(old), frozenset({folded(new)}))]
+    while more := {key: found[name] for key, names in behind if key not in found for name in names & found.keys()}:
+        found |= more
+    return found
+
+
+def _through_view(tokens: Sequence[Token], database: str, views: Mapping[TableKey, str]) -> str | None:
+    """The database of a view that a routine names which changes rows."""
+    if not views or changed_data(tokens) is None:
+        return None
+    return next((views[name] for name in names_in(tokens, database) if name in views), None)
+
+
+def _written_views(situation: Situation, views: Mapping[TableKey, str]) -> Iterator[Finding]:
+    """Statements that change rows of such a view: for one of the server's own tables they are of no kind that is
+    applied."""
+    allowed = situation.selection.allowed
+    refused = {key: name for key, name in views.items() if _is_refused(name, allowed)}
+    wanted = [Difference(key, f"view {key}", "", "") for key in refused]
+    for text, logged, keys in reaching_statements(situation, reach_of_window(situation), wanted) if wanted else ():
+        # one that cannot be read may change any
+        is_read = text is not None and text.facts.kind in (StatementKind.DML, StatementKind.LOAD_DATA)
+        for key in map(folded, text.facts.written) if text is not None and is_read else keys:
+            if key in refused:
+                expected = f"no change of {described(refused[key])} through a view, whatever privileges it has"
+                header = logged.header
+                where = f"{header.source}: statement of seqno {header.first_seqno}, {shown(logged.beginning)}"
+                found = f"one through {key}"
+                yield Finding(Severity.FATAL, where, expected, found, _TODO_THROUGH, header.first_seqno)
 
 
 def _naming_left_out(situation: Situation) -> Iterator[Difference]:

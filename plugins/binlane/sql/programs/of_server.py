@@ -34,6 +34,7 @@ SYSTEM_NAMES: Final = frozenset({"mysql", "performance_schema", "information_sch
 """The server's own databases."""
 _KEPT_THERE: Final = frozenset({OWN_SCHEMA, "mysql", "performance_schema"})
 """Databases in which a server, or the channel, keeps what decides who may do what."""
+_SYS: Final = "sys"
 _SERVERS_OWN: Final = frozenset({"INFORMATION_SCHEMA", "PERFORMANCE_SCHEMA", "MYSQL", "SYS"})
 SET_GLOBAL: Final = "SET GLOBAL"
 _BODY_END: Final = Token(TokenKind.SYMBOL, ";")
@@ -152,6 +153,11 @@ class LeftOut:
 NOTHING_LEFT_OUT: Final = LeftOut()
 
 
+def is_kept(database: str) -> bool:
+    """Whether a database is one of the target's accounts or of the channel's state, by its name as typed."""
+    return not _KEPT_THERE.isdisjoint((lower(database), folded_name(database)))
+
+
 def described(what: str) -> str:
     """What ``kept_database`` has found, for people."""
     return what if what.isupper() else f"a table of {what}"
@@ -196,11 +202,19 @@ def kept_database(
             if table in others.tables:
                 return table[0]
             continue
+        if not by_definer and lower(token.text) == _SYS and _changes_server(tokens, at):
+            return _SYS
         # as the servers compare databases, and MySQL those of routines
         for name in (lower(token.text), folded_name(token.text)):
             if name in kept or name in others.databases or (name, lower(tokens[at + 2].text)) in others.tables:
                 return name
     return None
+
+
+def _changes_server(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a name of ``sys`` is its table of settings, or one of its procedures, which change what the server
+    records. Its functions and views only read."""
+    return lower(tokens[at + 2].text) == "sys_config" or (at > 0 and tokens[at - 1].upper == "CALL")
 
 
 def server_statement(tokens: Sequence[Token]) -> str | None:
