@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pymysql import connections, err
 from pymysql.constants import CLIENT, CR, SERVER_STATUS
 from pymysql.cursors import Cursor
+from pymysql.protocol import FieldDescriptorPacket, MysqlPacket
 
 from binlane.answers import answered
 from binlane.compression import InflatedStream, frames_of
@@ -72,13 +73,19 @@ WRITE_SECONDS: Final = 300
 LARGEST_ANSWER: Final = (1 << 30) + (1 << 20)
 """Limit in bytes for one packet of an answer, all pieces together: the servers' limit for max_allowed_packet, plus a
 margin."""
-LARGEST_RESULT: Final = 2 * LARGEST_ANSWER
-"""Limit in bytes for all packets of an answer that is kept in memory."""
-LARGEST_LOOK: Final = 1 << 27
+LARGEST_RESULT: Final = 8 * LARGEST_ANSWER
+"""Limit in bytes for an answer that is kept, by the memory that it takes there, not by its packets: a row of nothing
+has 5 bytes in these."""
+LARGEST_LOOK: Final = 1 << 28
 """The same where ``read_timeout`` is given: who looks at a server for seconds needs no more."""
 
 LEAST_PACKET: Final = 1 << 18
 """Bytes of a packet that a source must take."""
+_ROW: Final = 128
+_VALUE: Final = 64
+"""Bytes of memory for a row, and for each of its values, besides what they are on the wire."""
+_MOST_COLUMNS: Final = 4096
+"""Of an answer: the limit of both families (1117)."""
 _WHOLE_PACKET: Final = 0xFF_FFFF
 """A packet of this length continues in the next one."""
 _HEAD: Final = 4
@@ -253,6 +260,8 @@ class Connection(Driver):
         self._takes_key = get_server_public_key
         self._answer_bytes = 0
         self._result_bytes = 0
+        self._columns = 0
+        """Those of the present answer that were read."""
         self._is_unbuffered = False
         self._is_in_login = False
         self._deadline: float | None = None
@@ -798,7 +807,7 @@ class Connection(Driver):
         return super()._process_auth(plugin_name, auth_packet, handler)  # type: ignore[misc]
 
     def _read_query_result(self, unbuffered: bool = False) -> int:
-        self._is_unbuffered = unbuffered
+        self._is_unbuffered, self._columns = unbuffered, 0
         try:
             return int(super()._read_query_result(unbuffered))  # type: ignore[misc]
         except RuntimeError as exc:
@@ -814,6 +823,21 @@ class Connection(Driver):
             raise err.OperationalError(
                 CR.CR_MALFORMED_PACKET, f"an answer of the server cannot be read: {exc}"
             ) from exc
+
+    def _read_packet(self, packet_type: type[MysqlPacket] = MysqlPacket) -> Any:
+        if packet_type is FieldDescriptorPacket:
+            self._columns += 1
+            if self._columns > _MOST_COLUMNS:
+                self._force_close()  # type: ignore[attr-defined]
+                raise err.OperationalError(
+                    CR.CR_MALFORMED_PACKET,
+                    f"the server sends an answer of more than {_MOST_COLUMNS:,} columns, the limit of MySQL and "
+                    "MariaDB: it is another program, or one between binlane and the server changes the stream; look at "
+                    "host, port and ssl_mode of the connection",
+                )
+        else:
+            self._result_bytes += _ROW + _VALUE * self._columns
+        return super()._read_packet(packet_type)  # type: ignore[no-untyped-call]
 
     def _read_bytes(self, num_bytes: int) -> bytes:
         if num_bytes == _WHOLE_PACKET:
@@ -833,9 +857,9 @@ class Connection(Driver):
             self._force_close()  # type: ignore[attr-defined]
             raise err.OperationalError(
                 CR.CR_NET_PACKET_TOO_LARGE,
-                f"the answer to one statement has more than {self._largest_result:,} bytes, which no statement of this "
-                "connection asks for: the server is not the expected one, or rows of the schema binlane were made by "
-                "another program; look at host and port of the connection",
+                f"the answer to one statement has more than {self._largest_result:,} bytes in memory, which no "
+                "statement of this connection asks for: the server is not the expected one, or rows of the schema "
+                "binlane were made by another program; look at host and port of the connection",
             )
         if self._rfile is not None and self._rfile is not self._own:
             # PyMySQL has just made it, and nothing was read by it

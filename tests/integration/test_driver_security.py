@@ -9,6 +9,7 @@ import socket
 import struct
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -337,6 +338,8 @@ class Endless(Impostor):
     rows: int = 1
     """At once; then it waits."""
     pause: float = 0.1
+    columns: int = 1
+    """Above 250: it says that they are 2^32, sends so many, and hangs up."""
 
     def _talk(self, peer: socket.socket) -> None:
         if not self.answers:
@@ -349,8 +352,13 @@ class Endless(Impostor):
         if self.answers:
             peer.sendall(packets(1, b"\2", COLUMN, COLUMN, END, b"\0\0", END))
             self.told += peer.recv(1 << 16)
-            peer.sendall(packets(1, b"\1", COLUMN, END))
-        number = 4
+            count = bytes([self.columns]) if self.columns <= 250 else b"\xfe" + struct.pack("<Q", 1 << 32)
+            peer.sendall(packets(1, count, *(COLUMN,) * self.columns))
+            if self.columns > 250:
+                peer.shutdown(socket.SHUT_WR)
+                return
+            peer.sendall(packets(2 + self.columns, END))
+        number = 3 + self.columns
         while True:
             peer.sendall(packets(number, *[self.row] * self.rows) if self.answers else b"x")
             number += self.rows
@@ -385,6 +393,37 @@ def test_a_result_without_an_end_is_not_kept(
         connection = Connection(**endpoint.pymysql_arguments(), **limits)
         with pytest.raises(pymysql.err.OperationalError, match="one statement has more than 1,048,576 bytes"):
             connection.query("SELECT 1")
+
+
+@pytest.mark.parametrize(
+    ("row", "columns"), [(b"\0", 1), (b"\2ab" * 200, 200)], ids=["rows-of-nothing", "rows-of-short-values"]
+)
+def test_a_result_is_kept_up_to_a_size_in_memory(row: bytes, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value of some bytes takes some dozens there, and so does a row of nothing."""
+    limit = 8 << 20
+    monkeypatch.setattr(driver, "LARGEST_RESULT", limit)
+    with Endless(b"mysql_native_password", [OK, OK], row=row, rows=256, pause=0, columns=columns) as impostor:
+        endpoint = parse_connection("db", f"mysql://u:secret@127.0.0.1:{impostor.port}/?ssl_mode=disabled")
+        connection = Connection(**endpoint.pymysql_arguments())
+        tracemalloc.start()
+        try:
+            with pytest.raises(
+                pymysql.err.OperationalError, match="one statement has more than 8,388,608 bytes in memory"
+            ):
+                connection.query("SELECT 1")
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert peak < 1.5 * limit
+
+
+@pytest.mark.parametrize("unbuffered", [False, True])
+def test_a_result_of_more_columns_than_servers_have_is_not_read(unbuffered: bool) -> None:
+    with Endless(b"mysql_native_password", [OK, OK], columns=5_000) as impostor:
+        endpoint = parse_connection("db", f"mysql://u:secret@127.0.0.1:{impostor.port}/?ssl_mode=disabled")
+        connection = Connection(**endpoint.pymysql_arguments())
+        with pytest.raises(pymysql.err.OperationalError, match="more than 4,096 columns"):
+            connection.query("SELECT 1", unbuffered=unbuffered)
 
 
 # Frozen: the kernel still acknowledges everything, the server says nothing.

@@ -166,7 +166,7 @@ def test_a_table_with_json_and_no_key_is_compared_row_by_row_between_the_familie
     run_on(channel.source, f"INSERT INTO tenant_1.`a.b ``x` (n, note, b, j) VALUES {added}")
     channel.run()
     run_on(channel.target, *WRONG)
-    monkeypatch.setattr(driver, "LARGEST_RESULT", 100_000)
+    monkeypatch.setattr(driver, "LARGEST_RESULT", 1_000_000)
     assert channel.cli("verify", CHANNEL, "--full") == 1
     assert channel.cli("recopy", CHANNEL, "--yes", *CHOSEN) == 0
     assert_equal(channel)
