@@ -19,7 +19,7 @@ from uuid import uuid4
 from sqlalchemy import Engine
 
 from binlane.apply.refusals import driver_errors
-from binlane.bootstrap.account_copy import Accounts, drop_accounts, make_accounts, no_accounts, read_accounts
+from binlane.bootstrap.account_copy import Accounts, drop_accounts, make_accounts, names_of, no_accounts, read_accounts
 from binlane.bootstrap.broken_views import drop_stand_ins, make_broken_views
 from binlane.bootstrap.catch_up import CatchUp, EarlierAttempt
 from binlane.bootstrap.copy_checks import check_empty, check_engines, check_functions, check_tables, chosen_databases
@@ -113,6 +113,8 @@ class FirstCopy:
     selection: Selection = EVERYTHING
     """The channel's filter."""
     _notes: list[str] = field(default_factory=list)
+    _left: frozenset[SchemaObject] = frozenset()
+    """Accounts of an interrupted attempt that stay, and stay recorded."""
 
     def run(self) -> Outcome:
         """Copy. Raises PrecheckError before anything is written, SourceError, TargetError, and the target's driver
@@ -319,11 +321,21 @@ class FirstCopy:
             bootstraps.forget_bootstrap(connection, self.channel.name)
 
     def _drop_accounts(self, writer: Session, before: Bootstrap | None, accounts: Accounts) -> None:
-        """Drop the accounts of an interrupted attempt; without any, the account need not be allowed to."""
+        """Drop the accounts of an interrupted attempt that this one makes again, and name the others; without any, the
+        account need not be allowed to."""
         if before is not None and before.objects != before.made.keys():
             # the record alone decides nothing: it could be changed on the target
             copied = {name for name, _ in accounts.made}
             drop_accounts(writer, lambda name: name in copied and before.has_account(name))
+            there = names_of(writer.texts("SELECT user, host FROM mysql.user"))
+            left = sorted(name for name in there if before.has_account(name))
+            self._left = frozenset(map(bootstraps.account_object, left))
+            why = "the source does not have it any more" if self.options.users else "this one copies no accounts"
+            self._notes += [
+                f"account {name}: an earlier attempt has made it, and {why}: it stays, with what it was granted; drop "
+                "it if nobody needs it"
+                for name in left
+            ]
 
     def _plan_accounts(self, names: Collection[str]) -> None:
         with self.engines[1].begin() as connection:
@@ -378,10 +390,12 @@ class FirstCopy:
     ) -> int:
         """Record the snapshot and the objects to create; the attempt's number."""
         stays = {_object(key) for key in kept.tables}
-        gone = () if before is None else before.made.keys() - stays
+        gone = () if before is None else before.made.keys() - stays - self._left
         order = self.options.order if self.options.replace and before is None else ""
         with self.engines[1].begin() as connection:
             attempts = bootstraps.save_snapshot(connection, self.channel.name, databases, *start, replaced_for=order)
+            if before is None:
+                bootstraps.plan_objects(connection, self.channel.name, self._left, {})
             bootstraps.forget_objects(connection, self.channel.name, gone)
             of_objects = {_object(key): size for key, size in sizes.items()}
             bootstraps.plan_objects(connection, self.channel.name, definitions.objects - stays, of_objects)

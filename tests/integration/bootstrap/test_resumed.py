@@ -302,3 +302,23 @@ def test_a_copy_that_was_given_up_hinders_no_beginning(mariadb: Channel, capsys:
     [statement] = re.findall(r"DELETE FROM binlane\.bootstraps WHERE channel = '\w+'", capsys.readouterr().err)
     mariadb.target.query(statement)
     assert mariadb.cli("init", CHANNEL) == 0
+
+
+@pytest.mark.parametrize("again", [("--users",), (), ("--users", "--replace")], ids=["users", "without", "replace"])
+def test_an_account_that_an_attempt_has_made_is_named_when_nobody_copies_it_any_more(
+    again: tuple[str, ...], either: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It can log in on the target, with all that it was granted."""
+    fill(either)
+    run_on(either.source, "CREATE USER leaver IDENTIFIED BY 'x'", "CREATE USER stays IDENTIFIED BY 'x'")
+    assert copy_until(either, run, "make_behind_rows", 1, die, "--users") == -signal.SIGKILL
+    run_on(either.source, "DROP USER leaver")
+    assert copy_until(either, run, "make_behind_rows", 1, die, *again) == -signal.SIGKILL
+    assert bootstrap(either, *again[:1]) == 0
+    said = capsys.readouterr().out
+    assert "account 'leaver'@'%': an earlier attempt has made it" in said
+    assert ("account 'stays'" in said) == ("--users" not in again)
+    users = {name for (name,) in either.target.query("SELECT user FROM mysql.user")}
+    assert {"leaver", "stays"} <= users
+    run_on(either.source, "DROP USER stays", log=False)
+    run_on(either.target, "DROP USER leaver, stays", log=False)
