@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import Any, Final
 from unittest.mock import Mock
 
+import pymysql
 import pytest
 
-from binlane.apply.ddl.fingerprint import Fingerprint
+from binlane.apply.ddl.fingerprint import Fingerprint, _definition
 from binlane.apply.ddl.outcome import DdlPlace, after_crash, left_to_run
 from binlane.errors import UndecidableError
 from binlane.model import Flavor
@@ -61,6 +62,30 @@ def test_definitions_of_another_server_may_have_differed_before(tables: int) -> 
     with pytest.raises(UndecidableError, match="were noted on another server, and differ from this one's, which"):
         after_crash(_session(Flavor.MARIADB), item, note, promoted, _PLACE)
     assert after_crash(_session(Flavor.MARIADB), item, note, replace(_BEFORE, server="6" * 12), _PLACE) is not None
+
+
+@_FLAVORS
+@pytest.mark.parametrize("sql", ["CREATE UNIQUE INDEX i ON d.t (a)", "DROP INDEX i ON d.t", "RENAME TABLE d.t TO d.u"])
+def test_a_table_that_cannot_be_opened_proves_nothing(sql: str, flavor: Flavor) -> None:
+    """A kill marks a MyISAM table as crashed, whatever was running."""
+    crashed = replace(_BEFORE, digest="b" * 32, unreadable=True)
+    with pytest.raises(UndecidableError, match="have changed since, which proves neither outcome"):
+        _left(sql, crashed, flavor)
+    with pytest.raises(UndecidableError, match="have changed since, which proves neither outcome"):
+        after_crash(_session(flavor), ddl_item(sql, "d"), _note(sql), crashed, _PLACE)
+
+
+@pytest.mark.parametrize("code", [1205, 1317, 2013])
+def test_an_error_of_the_moment_is_no_definition(code: int) -> None:
+    """Somebody holds the table, or has ended the query: the next attempt asks again."""
+    session = Mock(rows=Mock(side_effect=pymysql.err.OperationalError(code, "words")))
+    with pytest.raises(pymysql.err.OperationalError, match=str(code)):
+        _definition(session, "d", "t")
+
+
+def test_an_error_that_stays_is_what_a_table_shows() -> None:
+    session = Mock(rows=Mock(side_effect=pymysql.err.OperationalError(1194, "crashed")))
+    assert _definition(session, "d", "t") == 1194
 
 
 def _left(sql: str, now: Fingerprint, flavor: Flavor) -> object:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pymysql
 
 from binlane.apply.session.innodb_dictionary import stored_like, stored_pattern
-from binlane.apply.session.retry_verdicts import error_code
+from binlane.apply.session.retry_verdicts import Verdict, error_code, judge
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, Item, SessionContext
 from binlane.plan.transaction.decode import statement_facts
@@ -282,6 +282,9 @@ def _definition(session: LaneSession, schema: str, name: str) -> str | int:
     except pymysql.err.MySQLError as exc:
         if error_code(exc) == REFUSED:
             return repr(session.rows(_VIEW, (schema, name)))
+        if judge(exc) is Verdict.RETRY:
+            # another session holds the table, or has ended the query: that says nothing about the table
+            raise
         # a view whose tables do not exist, among others
         return error_code(exc)
     # other lanes insert rows at the same time

@@ -106,7 +106,7 @@ def after_crash(session: LaneSession, item: Item, begun: DdlIntent, now: Fingerp
         return _replacing_database(session, item)
     if changed is False or _HARMLESS.match(statement) or _is_damaged(statement, begun, now):
         return repeated(item)
-    if changed is None:
+    if changed is None or now.unreadable:
         raise _question(session, statement, begun, now, place)
     return None
 
@@ -123,8 +123,10 @@ def left_to_run(session: LaneSession, item: Item, stored: DdlIntent, now: Finger
     if _HARMLESS.match(statement) and not fills_in_part:
         return item
     in_part = fills_in_part or _SEVERAL.match(statement) or (divides and _RENAMES_SEVERAL.match(statement))
-    if changed and not in_part:
-        return item if _is_damaged(statement, stored, now) else None
+    if changed and not in_part and _is_damaged(statement, stored, now):
+        return item
+    if changed and not in_part and not now.unreadable:
+        return None
     if changed is False and shows_swaps and _VISIBLE.match(statement) and not _moves_columns(item, statement):
         return item
     if changed is False and _CREATES_TABLE.match(statement):
