@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import Mock
 
 import pytest
 
@@ -20,8 +21,9 @@ from binlane.bootstrap.row_copy import insert_rows
 from binlane.bootstrap.sessions import Session, read_session
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
-from binlane.errors import ConfigError, DriftError, WindowBusyError
+from binlane.errors import ConfigError, DriftError, PositionError, WindowBusyError
 from binlane.orchestration import steps
+from binlane.orchestration.commands.copies import missing_tables
 from binlane.orchestration.commands.copies import recopy as command
 from binlane.orchestration.request import WindowRequest
 from binlane.orchestration.terminal import Terminal
@@ -439,3 +441,48 @@ def test_a_view_over_a_table_that_the_target_lacks_is_left_out_and_made_as_the_m
     run_on(channel.source, "CREATE TABLE app.t (id INT PRIMARY KEY)")
     assert channel.cli("recopy", CHANNEL, "--table", "app.lost", "--yes") == 1
     assert f"; then the copy itself: {again}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("asked", [(), ("--full",)], ids=["stored rows", "full"])
+def test_a_verification_in_between_leaves_the_note_of_a_table_that_is_still_empty(
+    asked: tuple[str, ...], channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    channel = channel_of("mariadb", "mariadb")
+    made = ("CREATE DATABASE app", "CREATE TABLE app.lost (id INT PRIMARY KEY, n INT)")
+    run_on(channel.source, *made, "INSERT INTO app.lost VALUES (1, 1), (2, 2)")
+    channel.run()
+    run_on(channel.target, "DROP TABLE app.lost", log=False)
+    real = missing_tables.make_missing
+
+    def killed(*arguments: Any) -> None:
+        real(*arguments)
+        raise PositionError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(command, "make_missing", killed)
+        assert channel.cli("recopy", CHANNEL, "--table", "app.lost", "--yes") == 1
+    assert channel.target.query("SELECT * FROM app.lost") == []
+    assert channel.cli("verify", CHANNEL, *asked) != 0
+    run_on(channel.source, "UPDATE app.lost SET n = 7 WHERE id = 1")
+    capsys.readouterr()
+    assert channel.cli("recopy", CHANNEL, "--table", "app.lost", "--yes") == 0, capsys.readouterr().err
+    assert channel.cli("verify", CHANNEL, "--full") == 0
+    channel.assert_equal()
+
+
+def test_the_note_of_a_table_that_was_filled_by_hand_goes_with_a_verification(
+    channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel = channel_of("mariadb", "mariadb")
+    run_on(channel.source, "CREATE DATABASE app", "CREATE TABLE app.lost (id INT PRIMARY KEY)")
+    run_on(channel.source, "INSERT INTO app.lost VALUES (1), (2)")
+    channel.run()
+    run_on(channel.target, "DROP TABLE app.lost", log=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(command, "make_missing", Mock(side_effect=PositionError("killed")))
+        assert channel.cli("recopy", CHANNEL, "--table", "app.lost", "--yes") == 1
+    run_on(
+        channel.target, "CREATE TABLE app.lost (id INT PRIMARY KEY)", "INSERT INTO app.lost VALUES (1), (2)", log=False
+    )
+    assert channel.cli("verify", CHANNEL, "--full") == 0
+    assert channel.target.query("SELECT * FROM binlane.suspects") == []

@@ -504,9 +504,13 @@ def _suspect(row: Row[Any]) -> Suspect:
 def replace_suspects(connection: Connection, channel: str, judged: Iterable[Suspect], found: Sequence[Suspect]) -> None:
     """Replace the suspects that a verification has judged by those that it has found.
 
-    The others stay, among them those that another verification has stored since this one has read what it judged.
+    The others stay, among them those that another verification has stored since this one has read what it judged. So
+    does the note of a table that a recopy has not filled, as long as anything of the table differs: by the note alone
+    the recopy knows, when it goes on, that the rows are not to be changed by windows.
     """
-    gone, again = set(judged), {one.identity for one in found}
+    differing = {one.table for one in found}
+    kept = {one for one in judged if one.note == BEING_COPIED and one.table in differing}
+    gone, again = set(judged) - kept, {one.identity for one in found}
     left = [one for one in read_suspects(connection, channel) if one not in gone and one.identity not in again]
     connection.execute(delete(suspects).where(suspects.c.channel == channel))
     add_suspects(connection, channel, (*left, *found))
