@@ -22,12 +22,14 @@ from binlane.bootstrap.definition_copy import Definition, make
 from binlane.bootstrap.sessions import Session
 from binlane.errors import TargetError, TargetUnavailableError
 from binlane.lazy_dataclass import dataclass
-from binlane.model import Flavor, SchemaObject, TableKey
-from binlane.servers.names import among, literals
+from binlane.model import SYSTEM_DATABASES, Flavor, SchemaObject, TableKey
+from binlane.servers.names import among, literals, other_than
 from binlane.sql.parse.analyze import analyze
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
 
 _MARK: Final = "binlane: stands in for what a view needs"
+_ALONE: Final = f"{_MARK}, in a database that was not there"
+"""The mark of those in a database that was made for them: it goes with them."""
 _NUMBERS: Final = re.compile(r"seq_\d+_to_\d+(?:_step_\d+)?")
 """Tables of MariaDB's engine SEQUENCE, which nobody makes."""
 _OPENS: Final = frozenset({"(", "{"})
@@ -88,14 +90,16 @@ class StandIns:
         for key in sorted(view.tables, key=str):
             if (key.database, key.table) not in present and key not in pending:
                 name = f"{identifier(key.database)}.{identifier(key.table)}"
-                self.session.execute(f"CREATE TABLE {name} ({columns}) ENGINE=InnoDB COMMENT='{_MARK}'")
+                self.session.execute(
+                    f"CREATE TABLE {name} ({columns}) ENGINE=InnoDB COMMENT='{self._mark(key.database)}'"
+                )
                 self.made["TABLE", key.database, key.table] = None
         for (database, function), count in view.functions.items():
             if (database, function) not in routines:
                 arguments = ", ".join(f"a{number} INT" for number in range(count))
                 self.session.execute(
                     f"CREATE FUNCTION {identifier(database)}.{identifier(function)}({arguments}) RETURNS INT "
-                    f"DETERMINISTIC NO SQL COMMENT '{_MARK}' RETURN 1"
+                    f"DETERMINISTIC NO SQL COMMENT '{self._mark(database)}' RETURN 1"
                 )
                 self.made["FUNCTION", database, function] = None
 
@@ -105,6 +109,9 @@ class StandIns:
             self.session.execute(f"DROP {kind} IF EXISTS {identifier(database)}.{identifier(name)}")
         for database in self.databases:
             _drop_if_empty(self.session, database)
+
+    def _mark(self, database: str) -> str:
+        return _ALONE if database in self.databases else _MARK
 
     def _names(self, query: str, schema: str, chosen: str) -> set[tuple[str, ...]]:
         return set(self.session.texts(f"SELECT {query} WHERE {among(schema, chosen)}"))
@@ -165,26 +172,41 @@ class BrokenViews:
     """Of those that could not be made."""
 
 
-def drop_stand_ins(session: Session, databases: Collection[str]) -> None:
-    """Drop what a killed copy has left in these databases."""
-    for each in stand_ins(session, databases):
+def drop_stand_ins(session: Session, databases: Collection[str] | None) -> None:
+    """Drop what a killed copy has left in these databases, or in any if there is None, and the databases that it has
+    made for that."""
+    found = _stand_ins(session, databases)
+    for each in found:
         session.execute(f"DROP {each.kind.upper()} IF EXISTS {identifier(each.database)}.{identifier(each.name)}")
+    for database in sorted({each.database for each, mark in found.items() if mark == _ALONE}):
+        _drop_if_empty(session, database)
 
 
 def stand_ins(session: Session, databases: Collection[str]) -> frozenset[SchemaObject]:
     """What a killed copy has left in these databases: ``drop_stand_ins`` drops it."""
-    if not databases:
-        return frozenset()
-    chosen = literals(sorted(databases))
+    return frozenset(_stand_ins(session, databases))
+
+
+def _stand_ins(session: Session, databases: Collection[str] | None) -> dict[SchemaObject, str]:
+    """With their marks."""
+    if databases is not None and not databases:
+        return {}
+
+    def of(schema: str) -> str:
+        if databases is None:
+            return other_than(schema, literals(sorted(SYSTEM_DATABASES)))
+        return among(schema, literals(sorted(databases)))
+
+    marks = f"('{_MARK}', '{_ALONE}')"
     tables = session.texts(
-        "SELECT 'table', table_schema, table_name FROM information_schema.tables "
-        f"WHERE {among('table_schema', chosen)} AND table_comment = '{_MARK}'"
+        "SELECT 'table', table_schema, table_name, table_comment FROM information_schema.tables "
+        f"WHERE {of('table_schema')} AND table_comment IN {marks}"
     )
     functions = session.texts(
-        "SELECT 'function', routine_schema, routine_name FROM information_schema.routines "
-        f"WHERE {among('routine_schema', chosen)} AND routine_comment = '{_MARK}'"
+        "SELECT 'function', routine_schema, routine_name, routine_comment FROM information_schema.routines "
+        f"WHERE {of('routine_schema')} AND routine_comment IN {marks}"
     )
-    return frozenset(SchemaObject(kind, database, name) for kind, database, name in (*tables, *functions))
+    return {SchemaObject(kind, database, name): mark for kind, database, name, mark in (*tables, *functions)}
 
 
 def _drop_if_empty(session: Session, database: str) -> None:

@@ -215,7 +215,8 @@ class FirstCopy:
             raise unexpected("binlane.bootstrap_objects.object_schema", f"one of {', '.join(databases)}", others[0])
         if before is not None:
             self._require_same_source(before)
-        drop_stand_ins(writer, databases)
+        # those of an interrupted attempt may be in databases of views that are gone by now
+        drop_stand_ins(writer, databases if before is None else None)
         check_empty(contents(writer, databases), () if before is None else before.objects, self.target)
         return before
 
@@ -316,6 +317,8 @@ class FirstCopy:
             interrupted = bootstraps.read_bootstrap(connection, self.channel.name)
         for database in databases:
             drop_database(writer, database)
+        if interrupted is not None:
+            drop_stand_ins(writer, None)
         self._drop_accounts(writer, interrupted, accounts)
         with self.engines[1].begin() as connection:
             bootstraps.forget_bootstrap(connection, self.channel.name)

@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from binlane.bootstrap import catch_up
+from binlane.bootstrap import broken_views, catch_up
 from binlane.bootstrap import first_copy as run
 from binlane.bootstrap import row_copy as rows
 from binlane.model import TableKey
@@ -322,3 +322,23 @@ def test_an_account_that_an_attempt_has_made_is_named_when_nobody_copies_it_any_
     assert {"leaver", "stays"} <= users
     run_on(either.source, "DROP USER stays", log=False)
     run_on(either.target, "DROP USER leaver, stays", log=False)
+
+
+@pytest.mark.parametrize("view", ["stays", "dropped"])
+@pytest.mark.parametrize("option", [(), ("--replace",)], ids=["", "replace"])
+def test_what_was_made_for_a_broken_view_goes_with_the_next_attempt(
+    option: tuple[str, ...], view: str, either: Channel
+) -> None:
+    """It is in databases that are not copied."""
+    run_on(either.source, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)", "CREATE DATABASE gone")
+    run_on(either.source, "CREATE TABLE gone.t (id INT)", "CREATE VIEW shop.v AS SELECT id FROM gone.t")
+    run_on(either.source, "DROP DATABASE gone")
+    assert copy_until(either, broken_views, "make", 1, die) == -signal.SIGKILL
+    databases = "SELECT schema_name FROM information_schema.schemata WHERE schema_name = 'gone'"
+    assert len(either.target.query(databases)) == 1
+    if view == "dropped":
+        run_on(either.source, "DROP VIEW shop.v")
+    assert bootstrap(either, *option) == 0
+    assert either.target.query(databases) == []
+    views = "SELECT table_name FROM information_schema.views WHERE table_schema = 'shop'"
+    assert either.target.query(views) == either.source.query(views)
