@@ -98,9 +98,9 @@ def create_channel(
     with engine.begin() as connection:
         row = connection.execute(select(channels).where(channels.c.channel == name).with_for_update()).one_or_none()
         if row is None:
-            if bootstraps not in keep and (copying := unfinished_copy(connection, name)):
+            if bootstraps not in keep and (copying := unfinished_copy(connection, name, start.source)):
                 raise PrecheckError(
-                    f"channel {name}: expected data that is complete, found {copying}; nothing was written. If the "
+                    f"channel {name}: expected no other beginning, found {copying}; nothing was written. If the "
                     f"data was loaded otherwise since: DELETE FROM {bootstraps.fullname} WHERE channel = '{name}', "
                     "then the same command again"
                 )
@@ -136,17 +136,19 @@ def has_channel(connection: Connection, name: str) -> bool:
     return is_named_in(channels, connection, name)
 
 
-def unfinished_copy(connection: Connection, name: str) -> str:
-    """That the channel has an unfinished first copy on this target, and what continues it; empty if it has none. The
-    schema need not be there."""
+def unfinished_copy(connection: Connection, name: str, start: LogPosition | None = None) -> str:
+    """That the channel has an unfinished first copy on this target, and what continues it; empty if it has none, or if
+    only the channel is left to begin and ``start`` is its place. The schema need not be there."""
     if not is_named_in(bootstraps, connection, name):
         return ""
     row = connection.execute(select(bootstraps).where(bootstraps.c.channel == name)).one()
-    if row.finished_for is not None:
+    place = LogPosition(row.source_file, row.source_offset)
+    if row.finished_for is not None or (row.outcome is not None and place == start):
         return ""
+    lacks = "whose tables lack rows" if row.outcome is None else f"whose channel begins at {place}"
     return (
-        f"an unfinished first copy, attempt {row.attempts}, whose tables lack rows: `binlane bootstrap {name}` with "
-        "the same options continues it"
+        f"an unfinished first copy, attempt {row.attempts}, {lacks}: `binlane bootstrap {name}` with the same options "
+        "continues it"
     )
 
 

@@ -280,7 +280,7 @@ def test_no_channel_begins_over_an_unfinished_copy(mariadb: Channel, capsys: pyt
         assert says in capsys.readouterr().err, arguments
 
     continues = f"an unfinished first copy, attempt 1, whose tables lack rows: `binlane bootstrap {CHANNEL}` with"
-    refused("init", CHANNEL, says=f"expected data that is complete, found {continues}")
+    refused("init", CHANNEL, says=f"expected no other beginning, found {continues}")
     refused("run", CHANNEL, says=f"unknown on this target; {continues}")
     # shop would stay as it is, without a record
     replaced = ("--replace", "--databases", "other")
@@ -293,6 +293,19 @@ def test_no_channel_begins_over_an_unfinished_copy(mariadb: Channel, capsys: pyt
     run_on(mariadb.target, "DROP DATABASE shop", log=False)
     assert bootstrap(mariadb, *replaced) == 0
     assert mariadb.cli("status", CHANNEL) == 0
+
+
+def test_a_copy_of_which_the_channel_is_left_begins_at_its_place_alone(
+    mariadb: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(mariadb)
+    assert copy_until(mariadb, run, "create_channel", 1, die) == -signal.SIGKILL
+    run_on(mariadb.source, "UPDATE shop.big SET n = 7")
+    assert mariadb.cli("init", CHANNEL) != 0
+    [place] = re.findall(r"whose channel begins at (\S+): `binlane bootstrap", capsys.readouterr().err)
+    assert mariadb.cli("init", CHANNEL, "--start", place) == 0
+    assert mariadb.run() is not None
+    mariadb.assert_equal()
 
 
 def test_a_copy_that_was_given_up_hinders_no_beginning(mariadb: Channel, capsys: pytest.CaptureFixture[str]) -> None:
