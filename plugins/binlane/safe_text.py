@@ -24,7 +24,11 @@ def _class(ranges: tuple[tuple[int, int], ...]) -> str:
 
 _ACTIVE: Final = re.compile(_class(ACTIVE))
 _BREAKING: Final = re.compile(_class((*ACTIVE, (0x09, 0x0A))))
-_SECRET: Final = re.compile(r"(?<![a-z])(?:IDENTIFIED|PASSWORD|SERVER)(?![a-z])", re.I)
+_SECRET: Final = re.compile(
+    r"(?<![a-z])(?:IDENTIFIED|PASSWORD|SERVER|OPTION_LIST|(?<!_)CONNECTION(?!_))(?![a-z])|://(?=[^\s'\"]{0,400}@)", re.I
+)
+"""What stands in front of a password: of an account, of a table with its rows elsewhere (FEDERATED, CONNECT), of a
+URL."""
 _QUOTE: Final = re.compile(r"['\"]")
 _SHOWN: Final = 120
 """Characters of a statement in a message."""

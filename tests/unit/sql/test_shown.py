@@ -35,6 +35,11 @@ STATEMENTS = [
     "CREATE SERVER s FOREIGN DATA WRAPPER mysql OPTIONS (USER 'u', PASSWORD 'secret')",
     "CHANGE MASTER TO MASTER_PASSWORD = 'secret'",
     "INSERT INTO t VALUES ('secret', PASSWORD('x'))",
+    "CREATE TABLE app.f (a INT) ENGINE=FEDERATED CONNECTION='mysql://repl:secret@10.0.0.9/db/t'",
+    "ALTER TABLE app.f CONNECTION 'DSN=x;UID=u;PWD=secret'",
+    "CREATE TABLE f ENGINE=CONNECT TABLE_TYPE=MYSQL OPTION_LIST='host=h,pwd=secret'",
+    "DROP TABLE f /* https://u:secret@host/ */",
+    "CREATE TABLE f (a INT COMMENT 'https://u:secret@host/')",
     "GRANT ALL ON *.* TO u IDENTIFIED\n\tBY 'secret'",
 ]
 
@@ -45,7 +50,16 @@ def test_no_password_is_shown(sql: str) -> None:
     assert shown(sql).startswith(sql[:6])
 
 
-@pytest.mark.parametrize("sql", ["DELETE FROM t WHERE a = 'x'", "INSERT INTO passwords VALUES (1)"])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM t WHERE a = 'x'",
+        "INSERT INTO passwords VALUES (1)",
+        "INSERT INTO t VALUES (CONNECTION_ID(), 'x')",
+        "SET collation_connection = 'x'",
+        "INSERT INTO t VALUES ('https://host/', 'x@y')",
+    ],
+)
 def test_other_statements_are_shown(sql: str) -> None:
     assert shown(sql) == sql
     assert shown(f"{sql} OR {'x' * 200}").endswith("...")
