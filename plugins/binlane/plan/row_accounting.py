@@ -23,7 +23,7 @@ from binlane.sql.parse.other_answers import may_have_other_answer, other_answer,
 from binlane.sql.requirements import Requirement, requirements_of, requirements_of_session, resolved
 
 _MAY_NEED_FEATURES = re.compile(
-    rb"->|\b(?:JSON|RETURNING|PORTION|ROW|DUPLICATE|USING|CHARSET|CHARACTER)\b|\A(?:WITH|SET)\b|\b_[a-z0-9]+\s*['\"]",
+    rb"->|\b(?:JSON|RETURNING|PORTION|ROW|DUPLICATE|USING|CHARSET|CHARACTER)\b|\A(?:WITH|SET|LOAD)\b|\b_[a-z0-9]+\s*['\"]",
     re.I,
 )
 """Plain DML that may need a feature which not every server has, and is therefore parsed: single words, since comments

@@ -62,6 +62,8 @@ SESSION_COLLATION: Final = "collation of a session"
 LOOSE_VARIABLE: Final = "user variable with an empty name, one of more than 64 letters, or one that ends in a blank"
 DATABASE_DEFAULT: Final = "default collation of a database"
 """An object without a character set of its own is created with this default; ``subject``: the database."""
+DATABASE_CHARSET: Final = "default character set of a database"
+"""LOAD DATA without a character set reads its file in this one; ``subject``: the session's default database."""
 DATABASE_SET: Final = "database"
 """A database that is created, altered or dropped; ``subject``: its name."""
 PRIVILEGE: Final = "privilege"
@@ -160,7 +162,10 @@ def _collations(*numbers: int | None) -> tuple[Requirement, ...]:
 
 def resolved(requirement: Requirement, context: SessionContext) -> Requirement | None:
     """The requirement, for a bare character set with the session's default collation; None if that is the built-in, or
-    if the session does not encrypt what says nothing of it."""
+    if the session does not encrypt what says nothing of it, or has a character set for files of its own."""
+    if requirement.feature == DATABASE_CHARSET:
+        is_database_s = context.database is not None and context.collation_database is None
+        return replace(requirement, subject=str(context.database)) if is_database_s else None
     if requirement.feature == ENCRYPTED and requirement.detail == BY_SESSION:
         return replace(requirement, detail="") if context.default_table_encryption else None
     if requirement.feature not in (BARE_CHARSET, CONVERTED):
@@ -228,9 +233,14 @@ class _Words:
         elif verb in ("GRANT", "REVOKE", "RENAME", "SET", "FLUSH") and self.facts.kind is StatementKind.GLOBAL:
             yield from self._server_wide(verb)
         elif self.facts.kind in (StatementKind.DML, StatementKind.LOAD_DATA):
-            yield from self._operators(verb, "")
-            yield from self._one_family(verb)
-            yield from self._converted(verb)
+            yield from self._of_rows(verb)
+
+    def _of_rows(self, verb: str) -> Iterator[Requirement]:
+        yield from self._operators(verb, "")
+        yield from self._one_family(verb)
+        yield from self._converted(verb)
+        if self.facts.kind is StatementKind.LOAD_DATA and not self._names_charset_of_file():
+            yield Requirement(DATABASE_CHARSET, "")
 
     def _object(self, verb: str, kind: str, head: Sequence[str]) -> Iterator[Requirement]:
         subject = self.subject() or f"{verb} {kind}"
@@ -449,12 +459,31 @@ class _Words:
         facts = self.facts
         if kind in ("DATABASE", "SCHEMA"):
             yield from (Requirement(DATABASE_SET, name) for name in facts.databases)
-        elif (verb, kind) == ("CREATE", "TABLE") and not self._has_charset():
+        elif kind == "TABLE" and (self._takes_default_charset() or (verb == "CREATE" and not self._has_charset())):
             place = self.subject().partition(".")[0]
             yield from (Requirement(DATABASE_DEFAULT, name) for name in facts.databases if name == place)
-        elif verb == "CREATE" and kind in ("TRIGGER", "PROCEDURE", "FUNCTION"):
+        elif verb == "CREATE" and kind in ("TRIGGER", "PROCEDURE", "FUNCTION", "PACKAGE"):
             names = facts.routine_databases | {key.database for key in facts.triggered}
             yield from (Requirement(DATABASE_DEFAULT, name) for name in names)
+
+    def _takes_default_charset(self) -> bool:
+        """Whether a table's option is CHARACTER SET DEFAULT: its database's."""
+        for at in range(len(self.tokens)):
+            is_set = self._upper(at) == "CHARSET" or (self._upper(at - 1), self._upper(at)) == ("CHARACTER", "SET")
+            if is_set and self.depths[at] == 0:
+                behind = at + 2 if self._text(at + 1) == "=" else at + 1
+                if self._upper(behind) == "DEFAULT":
+                    return True
+        return False
+
+    def _names_charset_of_file(self) -> bool:
+        """Whether CHARACTER SET stands behind the table of a LOAD DATA, and its partitions."""
+        at = next((at for at in range(len(self.tokens)) if self._upper(at) == "TABLE"), len(self.tokens)) + 2
+        while self._text(at) == ".":
+            at += 2
+        if self._upper(at) == "PARTITION":
+            at = group_end(self.tokens, at + 1)
+        return self._upper(at) in ("CHARACTER", "CHARSET")
 
     def _has_charset(self) -> bool:
         """Whether CREATE TABLE has a character set or collation of its own: an option, or copied by LIKE."""

@@ -15,6 +15,7 @@ from binlane.sql.requirements import (
     CHARSET,
     COLLATION,
     CONVERTED,
+    DATABASE_CHARSET,
     DATABASE_DEFAULT,
     DATABASE_SET,
     DEFINER,
@@ -190,6 +191,10 @@ def asked(sql: str) -> set[tuple[str, str, str]]:
         ("CREATE TABLE t LIKE x.u", set()),
         ("CREATE TABLE t (LIKE x.u)", set()),
         ("ALTER TABLE t ADD s TEXT", set()),
+        ("ALTER TABLE t CONVERT TO CHARACTER SET DEFAULT", {(DATABASE_DEFAULT, "d")}),
+        ("ALTER TABLE x.t DEFAULT CHARSET = DEFAULT", {(DATABASE_DEFAULT, "x")}),
+        ("CREATE TABLE t (s TEXT) CHARACTER SET DEFAULT", {(DATABASE_DEFAULT, "d")}),
+        ("ALTER TABLE t CONVERT TO CHARACTER SET latin1, ALTER s SET DEFAULT 'a'", set()),
         ("CREATE FUNCTION x.f(a TEXT) RETURNS TEXT DETERMINISTIC RETURN a", {(DATABASE_DEFAULT, "x")}),
         ("CREATE PROCEDURE p(a TEXT) SELECT a", {(DATABASE_DEFAULT, "d")}),
         ("CREATE TRIGGER g BEFORE INSERT ON x.t FOR EACH ROW SET NEW.a = 1", {(DATABASE_DEFAULT, "x")}),
@@ -203,6 +208,33 @@ def test_objects_that_take_their_databases_default_collation_have_a_requirement(
 ) -> None:
     found = requirements_of(sql, analyze(sql, database="d", flavor=Flavor.MARIADB), Dialect(Flavor.MARIADB))
     assert {(one.feature, one.subject) for one in found if one.feature in (DATABASE_DEFAULT, DATABASE_SET)} == expected
+
+
+@pytest.mark.parametrize(
+    ("clause", "is_named"),
+    [
+        ("", False),
+        (
+            "FIELDS TERMINATED BY ',' (@a) SET s = CONVERT(@a USING latin1), t = CAST(@a AS CHAR CHARACTER SET ascii)",
+            False,
+        ),
+        ("CHARACTER SET utf8mb4", True),
+        ("PARTITION (p0, p1) CHARACTER SET utf8mb4 IGNORE 1 LINES", True),
+        ("PARTITION (p0, p1) LINES TERMINATED BY ';'", False),
+    ],
+)
+def test_a_file_without_a_character_set_takes_that_of_the_session_s_database(clause: str, is_named: bool) -> None:
+    for table in ("t", "`x`.t"):
+        sql = f"LOAD DATA LOCAL INFILE 'f' INTO TABLE {table} {clause}"
+        facts = analyze(sql, database="d", flavor=Flavor.MARIADB)
+        found = [
+            each for each in requirements_of(sql, facts, Dialect(Flavor.MARIADB)) if each.feature == DATABASE_CHARSET
+        ]
+        assert bool(found) == (not is_named)
+        of_session = SessionContext(database="d")
+        assert [resolved(each, of_session) for each in found] == [Requirement(DATABASE_CHARSET, "d")] * len(found)
+        of_session = SessionContext(database="d", collation_database=33)
+        assert [resolved(each, of_session) for each in found] == [None] * len(found)
 
 
 @pytest.mark.parametrize(("sql", "expected"), CASES)

@@ -1,13 +1,14 @@
 """Default collations of databases, where a statement of the window makes something that has its database's.
 
-CREATE TABLE without a character set takes its database's default, on either server its own: no log says it. The source
+CREATE TABLE without a character set takes its database's default, on either server its own: no log says it. The file of
+a LOAD DATA without one is read in the character set of the session's database. The source
 tells its default of now, which is that of the statement unless the log behind the window alters the database. What the
 statement has made tells it, too: an ALTER DATABASE alters no table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from binlane.lazy_dataclass import dataclass
@@ -16,10 +17,11 @@ from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import DefaultCollation, Situation
 from binlane.schema.compare import Severity
 from binlane.schema.letter_case import lower
+from binlane.schema.normalize import charset_name
 from binlane.servers.catalog import read_table_collation
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.facts import StatementKind
-from binlane.sql.requirements import DATABASE_DEFAULT, DATABASE_SET
+from binlane.sql.requirements import DATABASE_CHARSET, DATABASE_DEFAULT, DATABASE_SET
 
 _DATABASE = frozenset({"DATABASE", "SCHEMA"})
 _HEAD = 4
@@ -32,18 +34,27 @@ def check_default_collations(situation: Situation) -> Iterator[Finding]:
     A database that the window makes, alters or drops is passed over: what it was meanwhile, neither server knows. Of a
     default that the target does not know (another family's) the log is told only. An archive tells of none.
     """
-    plan = situation.plan
-    asked = {
-        requirement.subject: seqno
-        for requirement, first in plan.requirements.items()
-        if requirement.feature == DATABASE_DEFAULT and (seqno := situation.made_at(requirement, first)) is not None
-    }
-    for requirement in plan.requirements:
-        if requirement.feature == DATABASE_SET:
-            asked.pop(requirement.subject, None)
     past = _Past(situation)
+    asked = _asked(situation, DATABASE_DEFAULT)
     for each in situation.default_collations(asked):
         yield from past.findings(each, asked[each.name])
+    loads = _asked(situation, DATABASE_CHARSET)
+    for each in situation.default_collations(loads):
+        yield from past.of_file(each, loads[each.name])
+
+
+def _asked(situation: Situation, feature: str) -> Mapping[str, int]:
+    """The databases that statements ask a default of, each with the first seqno."""
+    requirements = situation.plan.requirements
+    asked = {
+        requirement.subject: seqno
+        for requirement, first in requirements.items()
+        if requirement.feature == feature and (seqno := situation.made_at(requirement, first)) is not None
+    }
+    for requirement in requirements:
+        if requirement.feature == DATABASE_SET:
+            asked.pop(requirement.subject, None)
+    return asked
 
 
 @dataclass(frozen=True)
@@ -72,6 +83,20 @@ class _Past:
                 yield self._unknown(default, seqno)
         elif default.ours != made:
             yield self._finding(default, seqno, made, f"as the source has {key}; it has altered the database since")
+
+    def of_file(self, default: DefaultCollation, seqno: int) -> Iterator[Finding]:
+        """Of a database in whose character set a LOAD DATA of ``seqno`` reads its file."""
+        ours, expected = (charset_name(name.partition("_")[0]) or "" for name in (default.ours, default.expected))
+        if self._is_altered_behind(default.source):
+            yield self._unknown(default, seqno)
+        elif ours != expected:
+            todo = (
+                f"the LOAD DATA of seqno {seqno} reads its file in it: ALTER DATABASE `{default.name}` CHARACTER SET "
+                f"{expected} on the target, which alters none of its tables, and let such statements name the file's "
+                "(CHARACTER SET behind the table)"
+            )
+            where = f"{default.name}: default character set"
+            yield Finding(Severity.FATAL, where, f"{expected}, as on the source", ours, todo)
 
     def _finding(self, default: DefaultCollation, seqno: int, expected: str, why: str) -> Finding:
         todo = (

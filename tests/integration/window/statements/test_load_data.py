@@ -10,7 +10,7 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from binlane.errors import DriftError, StopRequestedError
+from binlane.errors import DriftError, PrecheckError, StopRequestedError
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel
@@ -148,3 +148,39 @@ def test_load_xml_which_servers_log_as_load_data_is_refused(
     load(loading, f"LOAD XML INFILE '{rows}' INTO TABLE t ROWS IDENTIFIED BY '<row>'")
     assert loading.cli("run", CHANNEL) == 1
     assert "LOAD XML" in capsys.readouterr().err
+
+
+def test_a_file_is_read_in_the_character_set_of_the_session_s_database(loading: Channel, tmp_path: Path) -> None:
+    """Where the statement names none: the log has it only if the session has set another one."""
+    name = file(tmp_path, "accents.csv", "1,ä,1\n".encode())
+    loading.source.query("ALTER DATABASE tenant_1 CHARACTER SET utf8mb4")
+    assert loading.run() is not None
+    loading.target.query("ALTER DATABASE tenant_1 CHARACTER SET latin1")
+    load(loading, f"LOAD DATA INFILE '{name}' INTO TABLE tenant_1.t {LINES}")
+    expected = (
+        r"tenant_1: default character set: expected utf8mb4, as on the source, found latin1; .* \[default-collations\]"
+    )
+    with pytest.raises(PrecheckError, match=expected):
+        loading.run()
+    loading.target.query("ALTER DATABASE tenant_1 CHARACTER SET utf8mb4")
+    assert loading.run() is not None
+    assert (
+        loading.target.query("SELECT s FROM tenant_1.t") == loading.source.query("SELECT s FROM tenant_1.t") == [("ä",)]
+    )
+
+
+def test_a_file_whose_character_set_is_known_needs_no_database_s(loading: Channel, tmp_path: Path) -> None:
+    """By its statement, or by the log, which has the session's own."""
+    name = file(tmp_path, "accents.csv", "ä,1\n".encode())
+    loading.source.query("ALTER DATABASE tenant_1 CHARACTER SET utf8mb4")
+    assert loading.run() is not None
+    loading.target.query("ALTER DATABASE tenant_1 CHARACTER SET latin1")
+    load(
+        loading,
+        f"LOAD DATA INFILE '{name}' INTO TABLE tenant_1.t CHARACTER SET utf8mb4 {LINES} (s, n) SET id = 1",
+        "SET collation_database = utf8mb3_general_ci",
+        f"LOAD DATA INFILE '{name}' INTO TABLE tenant_1.t {LINES} (s, n) SET id = 2",
+    )
+    assert loading.run() is not None
+    query = "SELECT s FROM tenant_1.t ORDER BY id"
+    assert loading.target.query(query) == loading.source.query(query) == [("ä",), ("ä",)]
