@@ -520,7 +520,8 @@ def reach_of_window(situation: Situation) -> Reach:
     cascades: Iterable[tuple[TableKey, TableKey]] = ()
     if any(each.feature == CASCADE_TRIGGERS for each in situation.plan.requirements):
         cascades = situation.tables.references
-    return reach_of(triggers, called, cascades)
+    renames = [pair for text in situation.every_text for pair in text.facts.renames]
+    return reach_of(triggers, called, cascades, renames)
 
 
 def _dropped_triggers(situation: Situation) -> Iterator[Finding]:

@@ -90,10 +90,14 @@ class Reach:
 
 
 def reach_of(
-    triggers: Iterable[Text], called: Iterable[Text], cascades: Iterable[tuple[TableKey, TableKey]] = ()
+    triggers: Iterable[Text],
+    called: Iterable[Text],
+    cascades: Iterable[tuple[TableKey, TableKey]] = (),
+    renames: Iterable[tuple[TableKey, TableKey]] = (),
 ) -> Reach:
     """``triggers``: by their tables; ``called``: routines and views; all of both servers and of the window.
-    ``cascades``: child and parent of foreign keys whose children's triggers fire."""
+    ``cascades``: child and parent of foreign keys whose children's triggers fire. ``renames``: names of tables and
+    views of the window, each of which may mean what the other does: a catalogue has one of them."""
     called = tuple(called)
     behind: dict[TableKey, set[TableKey]] = defaultdict(set)
     unread, by_account = set[TableKey](), set[TableKey]()
@@ -108,11 +112,18 @@ def reach_of(
     children: dict[TableKey, set[TableKey]] = defaultdict(set)
     for child, parent in cascades:
         children[folded(parent)].add(folded(child))
+    unread -= behind.keys()
+    names = {folded(text.name) for text in called}
+    pairs = [(folded(one), folded(other)) for pair in renames for one, other in (pair, pair[::-1])]
+    for one, other in pairs:
+        behind[one].add(other)
+    while more := {other for one, other in pairs if one in names} - names:
+        names |= more
     return Reach(
         behind,
-        frozenset(unread - behind.keys()),
+        frozenset(unread),
         {key: frozenset(each) for key, each in children.items()},
-        frozenset(folded(text.name) for text in called),
+        frozenset(names),
         frozenset(by_account),
     )
 

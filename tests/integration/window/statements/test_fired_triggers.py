@@ -295,3 +295,13 @@ def test_triggers_that_fire_on_cascades_and_behind_texts_that_nobody_reads_are_n
     logged_as_statements(channel, "SET SESSION enable_cascade_triggers = ON", statement)
     with pytest.raises(PrecheckError, match=r"tenant_1\.child: trigger gone: .*\[fired-triggers\]"):
         channel.run()
+
+
+@FAMILIES
+def test_a_trigger_is_fired_by_the_name_that_its_table_has_for_a_while(channel_of: ChannelOf, family: str) -> None:
+    channel = prepared(channel_of(family, family), source=[WRITES_U], target=[WRITES_U_OTHERWISE])
+    run_on(channel.source, "RENAME TABLE tenant_1.t TO tenant_1.then")
+    logged_as_statements(channel, INSERT.replace("tenant_1.t ", "tenant_1.then "))
+    run_on(channel.source, "RENAME TABLE tenant_1.then TO tenant_1.t")
+    with pytest.raises(PrecheckError, match=r"tenant_1\.t: trigger tr: .*\[fired-triggers\]"):
+        channel.run()

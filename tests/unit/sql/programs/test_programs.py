@@ -244,3 +244,16 @@ def test_a_table_keeps_its_triggers_when_its_rows_change_places(sql: str, then: 
 def test_a_routine_is_found_whatever_its_definer_and_it_are_called(sql: str, name: str) -> None:
     text = statement(sql)
     assert [key for key, _ in defined_keys(text.tokens, text.facts, "d")] == [routine_key("d", name)]
+
+
+def test_a_view_and_a_trigger_are_reached_by_each_name_of_their_table_in_the_window() -> None:
+    (u, v, w), (t, then, last) = ([TableKey("d", name) for name in names] for names in ("uvw", ("t", "then", "last")))
+    view = Text(v, "d", tokens_of("SELECT a FROM t", Flavor.MARIADB))
+    trigger, hidden = Text(t, "d", tokens_of("SET @x = f()", Flavor.MARIADB)), Text(u, "d", None)
+    reach = reach_of([trigger], [view, hidden], renames=[(t, then), (then, last), (v, w), (u, TableKey("d", "x"))])
+    assert {v, t, routine_key("d", "f")} <= reach.of([w])
+    assert {t, routine_key("d", "f")} <= reach.of([last])
+    assert w in reach.called
+    assert last not in reach.called
+    assert u in reach.unread
+    assert {last, then, w} <= reach.leading_to([t])
