@@ -6,6 +6,7 @@ import re
 from typing import Final, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from binlane.errors import PlanError
 from binlane.lazy_dataclass import dataclass
@@ -14,6 +15,7 @@ from binlane.restore.archive_index import IndexedFile
 from binlane.restore.logged_transactions import LoggedTransaction, RowTransactions
 from binlane.source.end_position import first_of
 from binlane.source.protocol import file_number
+from binlane.work.lookup import TIMES_DIFFER
 
 _PIECE: Final = re.compile(
     r"""(?P<quoted>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)*`)|/\*.*?\*/|--\s[^\n]*|#[^\n]*|;""",
@@ -66,6 +68,10 @@ class EndTime:
     def passes_file(self, file: IndexedFile) -> bool:
         """By its latest commit."""
         return file.latest < self.time
+
+    def are_of_before(self, times: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Which of these commit times say, behind the end, that it is not where the time has come."""
+        return times < self.time - TIMES_DIFFER
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,13 @@
 """Reads the log between a base and the end of a restore, before anything is written: how much there is to apply, where
 exactly the restore ends, and what stands around that place.
 
-The end is between two whole transactions. For a time it is before the first transaction of that time or later.
+The end is between two whole transactions. For a time it is before the first transaction of that time or later; where
+older ones follow, one session's word is no end (SET TIMESTAMP logs any time), and both places are named instead.
 """
 
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import field
@@ -27,6 +27,7 @@ from binlane.restore.ruled_out import Passage, RuledOut
 from binlane.source.end_position import first_of
 from binlane.source.identity import Start
 from binlane.source.protocol import EventSource, LogState
+from binlane.work.lookup import moment
 
 BEFORE: Final = 10
 AFTER: Final = 3
@@ -82,7 +83,7 @@ def scan(
     """
     found = LogScan(start.position, start.position)
     if isinstance(end, EndTime) and start.time >= end.time:
-        raise PlanError(f"--until {end.text}: expected a time behind the base, which is of {_moment(start.time)}")
+        raise PlanError(f"--until {end.text}: expected a time behind the base, which is of {moment(start.time)}")
     if isinstance(end, EndPosition) and order(end.position) < order(start.position):
         raise PlanError(f"--until {end.text}: expected a place behind the base, which is at {start.position}")
     run = _Run(found, end, databases, _Begins(databases, was_absent) if finds_begin else None)
@@ -130,6 +131,8 @@ class _Run:
     _second: int = 0
     """Transactions of the second of the last one, up to it."""
     _last: float = 0.0
+    _doubt: tuple[LoggedTransaction, LoggedTransaction] | None = None
+    """The first transaction of the end's time or later, and the first one behind it that is older than the end."""
     _matches: list[LoggedTransaction] = field(default_factory=list)
     _behind: int = 0
     _gone: dict[str, LoggedTransaction] = field(default_factory=dict)
@@ -153,7 +156,8 @@ class _Run:
         if self._is_over:
             # the first one behind the end is shown, and so are some of the databases
             shown = self.found.culprit is None or len(self.found.after) < AFTER
-            return 0 if self.found.culprit is None else first_of(run.concerns) if shown else run.end.size
+            count = 0 if self.found.culprit is None else first_of(run.concerns) if shown else run.end.size
+            return min(count, first_of(self.end.are_of_before(run.time))) if isinstance(self.end, EndTime) else count
         count = self.end.passes(run)
         if self.begins is not None and not self.begins.all_begun:
             count = min(count, first_of(run.concerns))
@@ -252,6 +256,13 @@ class _Run:
         found = self.found
         if found.culprit is None:
             found.culprit = one
+        if isinstance(self.end, EndTime) and self.end.are_of_before(np.array([one.time])).any():
+            # not where the time has come: the scan goes on, for the place that the error names
+            self._doubt = self._doubt or (found.culprit, one)
+            self._is_over, self._behind, self._bytes_behind, found.culprit = False, 0, 0, None
+            found.after.clear()
+            self._reach(one.end)
+            return False
         self._behind += int(one.time) == int(found.culprit.time)
         if one.concerns and len(found.after) < AFTER:
             found.after.append(one)
@@ -264,12 +275,24 @@ class _Run:
             # every place in the log is needed
             return False
         assert found.culprit is not None
+        if isinstance(self.end, EndTime):
+            # one transaction's word is not enough
+            return self._bytes_behind > _BEHIND
         is_shown = len(found.after) == AFTER and second != int(found.culprit.time)
         return is_shown or self._bytes_behind > _BEHIND
 
     def finish(self, log: str, state: LogState) -> None:
         """The log's end is reached, or no more is needed. ``state``: of the source, before its log was read."""
         end, found = self.end, self.found
+        if self._doubt is not None:
+            first, older = self._doubt
+            raise PlanError(
+                f"--until {end.text}: expected no transaction of before that time behind {first.start}, where the "
+                f"first one of that time or later begins (of {moment(first.time)}), found one of "
+                f"{moment(older.time)} at {older.start}: a session has set its own time (SET TIMESTAMP), or a "
+                f"statement took long; say where to end: --until {first.start}, or --until {found.end}, behind which "
+                "none is older"
+            )
         found.before = [read() for read in self._newest]
         found.digest = self._shape.digest()
         if found.culprit is not None:
@@ -278,7 +301,7 @@ class _Run:
         if self.begins is not None:
             self.begins.require_begun(log)
         if len(self._matches) > 1:
-            places = ", ".join(f"{each.gtid or each.start} ({_moment(each.time)})" for each in self._matches)
+            places = ", ".join(f"{each.gtid or each.start} ({moment(each.time)})" for each in self._matches)
             raise PlanError(
                 f"--before {end.text!r}: expected one such statement in {log}, found {len(self._matches)}: "
                 f"{places}; take --before with one of these GTIDs, or --until with FILE:OFFSET"
@@ -287,7 +310,7 @@ class _Run:
         if self._is_over or is_here or isinstance(end, LogEnd):
             self._require_there()
             return
-        reached = f"{log} reaches to {found.end}, {_moment(self._last) if self._last else 'without a change'}"
+        reached = f"{log} reaches to {found.end}, {moment(self._last) if self._last else 'without a change'}"
         if isinstance(end, EndTime):
             if state.closes_by_clock and state.clock > end.time:
                 self._require_there()
@@ -309,7 +332,7 @@ class _Run:
             dropped = self._gone[name]
             raise AbsentDatabaseError(
                 f"{self.end.text!r}: expected database {name} at the end of the restore, found it dropped before, by "
-                f"{dropped.gtid or dropped.start} of {_moment(dropped.time)}; end before that: --until {dropped.start}"
+                f"{dropped.gtid or dropped.start} of {moment(dropped.time)}; end before that: --until {dropped.start}"
             )
 
 
@@ -361,10 +384,6 @@ class _Begins:
                 f"--from log: {', '.join(sorted(self._dropped))} was dropped in the log while another one of the "
                 "databases was there; restore them one by one"
             )
-
-
-def _moment(time: float) -> str:
-    return dt.datetime.fromtimestamp(time, dt.UTC).isoformat(timespec="seconds")
 
 
 def _is_in_front(place: LogPosition, state: LogState) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from typing import Final
 
 from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import Transaction, transactions
@@ -16,6 +17,10 @@ from binlane.plan.manifest import Manifest, Segment
 from binlane.work import files
 from binlane.work.files import WorkFolder
 from binlane.work.plan_inputs import segment_bytes
+
+TIMES_DIFFER: Final = 60.0
+"""Seconds by which a transaction may be older than one in front of it, without a doubt where in the log a time has
+come. A log says what sessions say: SET TIMESTAMP logs any time, and a long statement logs its beginning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +95,34 @@ def find_gtid(folder: WorkFolder, gtid: str) -> int:
 
 
 def last_before(folder: WorkFolder, time: float) -> int:
-    """The seqno before the first transaction committed at or after ``time`` (Unix seconds)."""
+    """The seqno before the first transaction committed at or after ``time`` (Unix seconds). Raises PlanError if the
+    window has none, or older ones behind it: then the time does not divide the window."""
     manifest = read_manifest(folder)
+    first: tuple[int, float] | None = None
     for segment in manifest.segments:
         with segment_bytes(folder, segment) as data:
             for seqno, transaction in _numbered(data, segment):
-                if transaction.commit_time >= time:
-                    return seqno - 1
-    when = dt.datetime.fromtimestamp(time, dt.UTC).isoformat(timespec="seconds")
+                found = transaction.commit_time
+                if first is None and found >= time:
+                    first = seqno, found
+                if first is not None and found < time - TIMES_DIFFER:
+                    raise PlanError(
+                        f"{folder.uri}: expected no transaction of before {moment(time)} behind the first one of that "
+                        f"time or later, seqno {first[0]:,} of {moment(first[1])}, found seqno {seqno:,} of "
+                        f"{moment(found)}: a session has set its own time (SET TIMESTAMP), or a statement took long; "
+                        f"give the seqno to stop at, such as {first[0] - 1}"
+                    )
+    if first is not None:
+        return first[0] - 1
     raise PlanError(
-        f"{folder.uri}: the open window ends before {when}: all its transactions were committed before that time"
+        f"{folder.uri}: the open window ends before {moment(time)}: all its transactions were committed before that "
+        "time"
     )
+
+
+def moment(time: float) -> str:
+    """A time of the log, for messages."""
+    return dt.datetime.fromtimestamp(time, dt.UTC).isoformat(timespec="seconds")
 
 
 def _numbered(data: Buffer, segment: Segment) -> Iterator[tuple[int, Transaction]]:

@@ -4,16 +4,17 @@ since, nobody has read."""
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import cast
 
+import numpy as np
 import pytest
 
-from binlane.errors import EndNotReachedError, WindowOpenError
+from binlane.errors import EndNotReachedError, PlanError, WindowOpenError
 from binlane.model import Flavor, LogPosition
 from binlane.restore import log_scan
 from binlane.restore.end import End, EndPosition, EndTime
-from binlane.restore.logged_transactions import LoggedTransaction
+from binlane.restore.logged_transactions import LoggedTransaction, RowTransactions
 from binlane.source.identity import Start
 from binlane.source.protocol import EventSource, LogState
 
@@ -50,3 +51,68 @@ def test_an_end_that_comes_while_the_log_is_read_is_not_reached(
         with contextlib.nullcontext() if is_reached else pytest.raises(error):
             found = log_scan.scan(cast("EventSource", source), START, frozenset({"shop"}), end, finds_begin=False)
             assert found.end == START.position
+
+
+class Lying:
+    """A server's log whose transactions say these times."""
+
+    name = "db"
+
+    def __init__(self, *times: float) -> None:
+        places = [LogPosition(FILE, 157 + 100 * number) for number in range(len(times) + 1)]
+        self.logged = [
+            LoggedTransaction(places[number], places[number + 1], "", time, (), (), concerns=False)
+            for number, time in enumerate(times)
+        ]
+
+    def state(self) -> LogState:
+        return LogState("", Flavor.MARIADB, (FILE,), self.logged[-1].end, 1000.0, closes_by_clock=True)
+
+    def read(
+        self,
+        _source: object,
+        _start: object,
+        _databases: object,
+        passes: Callable[[RowTransactions], int],
+        add_bytes: Callable[[int], None],
+    ) -> Iterator[LoggedTransaction | RowTransactions]:
+        at = 0
+        while at < len(self.logged):
+            add_bytes(100)
+            run = self._run(at)
+            count = passes(run)
+            yield run.first(count) if count else self.logged[at]
+            at += count or 1
+
+    def _run(self, at: int) -> RowTransactions:
+        logged = self.logged[at:]
+        ends, times = np.array([each.end.offset for each in logged]), np.array([each.time for each in logged])
+        none = np.zeros(len(logged), np.int64)
+        return RowTransactions(
+            FILE, ends - 100, ends, times, none.astype(np.uint64), none, none.astype(np.bool_), logged.__getitem__
+        )
+
+
+@pytest.mark.parametrize(
+    ("times", "end", "places"),
+    [
+        ((100, 2**31, 200, 400), None, (":257", ":457")),
+        ((100, 2**31, 200), None, (":257", ":457")),
+        ((100, 350, 2**31, 360, 120, 500, 130), None, (":257", ":857")),
+        # clocks and threads differ a little, and the log's end may be anywhere
+        ((100, 300, 299, 241, 400), ":257", ()),
+        ((100, 299, 2**31), ":357", ()),
+    ],
+)
+def test_a_time_that_one_transaction_says_is_no_end_while_older_ones_follow(
+    times: tuple[float, ...], end: str | None, places: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Lying(*times)
+    monkeypatch.setattr(log_scan, "logged_transactions", source.read)
+    with contextlib.nullcontext() if end else pytest.raises(PlanError) as raised:
+        found = log_scan.scan(
+            cast("EventSource", source), START, frozenset({"shop"}), EndTime("then", 300.0), finds_begin=False
+        )
+        assert str(found.end) == f"{FILE}{end}"
+    if raised is not None:
+        assert all(f"--until {FILE}{place}" in str(raised.value) for place in places)
