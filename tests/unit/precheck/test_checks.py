@@ -650,3 +650,25 @@ def test_a_table_without_transactions_is_known_by_the_name_that_a_statement_spel
     of = situation(plan=replace(PLAN, written=typed), source=source, needs=Needs(statements=True), older_sessions=1)
     assert list(open_transactions.check_open_transactions(of)) == []
     look.assert_called_once_with(of, typed)
+
+
+@pytest.mark.parametrize(
+    ("sql", "since"),
+    [
+        ('INSERT INTO t (doc) VALUES (\'{"a": 1, "a": 2}\')', "a JSON document with a key twice, .* 8.0.3 on"),
+        ("INSERT INTO t (g) VALUES (ST_GeomFromText('POINT(10 20)', 4326))", "SRID, which MySQL .* 8.0.0 on"),
+        ("UPDATE t SET n = 1 WHERE s REGEXP '^.$'", "a regular expression, which MySQL .* 8.0.4 on"),
+        ("UPDATE t SET b = b | X'0100'", "a bit operation with a binary column, .* 8.0.1 on"),
+        ("UPDATE t SET s = FROM_UNIXTIME(2147483648)", "a Unix time behind 2036, .* 8.0.28 on"),
+        ("UPDATE t SET at = '2024-02-29 10:00:00+02:00'", "a time with an offset, .* 8.0.19 on"),
+        ('UPDATE t SET n = n | 4, s = \'b | {"a": 1}\', doc = \'{"a": 1, "b": 1}\'', ""),
+    ],
+)
+def test_what_an_older_mysql_has_answered_otherwise_is_named(sql: str, since: str) -> None:
+    types = {"b": "varbinary", "doc": "json", "n": "int", "s": "varchar", "at": "datetime", "g": "geometry"}
+    columns = tuple(Column(name, at, kind) for at, (name, kind) in enumerate(types.items(), 1))
+    tables = schema(Table(KEY, "InnoDB", columns))
+    for logged_by, is_older in (("5.7.44-log", True), (facts().version, False)):
+        found = said(with_statement(sql, tables=tables, logged_by=frozenset({logged_by})), "other-versions")
+        assert len(found) == (is_older and since != "")
+        assert all(re.search(since, each) for each in found)

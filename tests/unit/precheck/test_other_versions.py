@@ -8,7 +8,9 @@ from binlane.model import Flavor
 from binlane.precheck.statements.other_versions import PARTS, with_literals
 from binlane.sql.parse.lexer import Dialect
 
-PATH, TIME, FORMAT, ADDRESS = (part.what for part in PARTS)
+PATH, TIME, FORMAT, ADDRESS = (part.what for part in PARTS[Flavor.MARIADB])
+TWICE, GEOMETRY, REGEXP, BITS, LATE, OFFSET = (part.what for part in PARTS[Flavor.MYSQL])
+BINARY = PARTS[Flavor.MYSQL][3]
 
 
 @pytest.mark.parametrize(
@@ -37,4 +39,35 @@ PATH, TIME, FORMAT, ADDRESS = (part.what for part in PARTS)
 )
 def test_a_part_is_known_by_the_literal_at_its_place(sql: str, found: set[str]) -> None:
     tokens = with_literals(sql, Dialect(Flavor.MARIADB))
-    assert {part.what for part in PARTS if part.is_in(tokens)} == found
+    assert {part.what for part in PARTS[Flavor.MARIADB] if part.is_in(tokens)} == found
+
+
+@pytest.mark.parametrize(
+    ("sql", "found"),
+    [
+        ('INSERT INTO t (doc) VALUES (\'{"a": 1, "a": 2}\')', {TWICE}),
+        ('INSERT INTO t (doc) VALUES (\'[{"b": {"a": 1, "a": 2}}]\'), (\'{}\')', {TWICE}),
+        ("INSERT INTO t VALUES (1, '{}'), (2, '{\"a\": 1, \"a\": 2}'), (3, '{}')", {TWICE}),
+        ('INSERT INTO t (doc) VALUES ("{\\"a\\": 1, \\"a\\": 2}")', {TWICE}),
+        ('INSERT INTO t (doc) VALUES (\'{"a": {"a": 1}, "b": [{"a": 1}, {"a": 1}]}\')', set()),
+        ("INSERT INTO t (g) VALUES (ST_GeomFromText('POINT(10 20)', 4326))", {GEOMETRY}),
+        ("INSERT INTO t (g) VALUES (ST_GeomFromText('POINT(10 20)')), (ST_PointFromText('POINT(1 2)', 0))", set()),
+        ("UPDATE t SET d = ST_Distance(a, b)", {GEOMETRY}),
+        ("UPDATE t SET n = 1 WHERE s REGEXP '^.$'", {REGEXP}),
+        ("UPDATE t SET n = 1 WHERE s NOT RLIKE '^.$'", {REGEXP}),
+        ("UPDATE t SET b = b | X'0100', c = 'a REGEXP b'", {BITS}),
+        ("UPDATE t SET n = FROM_UNIXTIME(2147483648)", {LATE}),
+        ("INSERT INTO t VALUES (1, '2024-02-29 10:00:00+02:00'), (2, '2024-02-29 10:00:00+02:00')", {OFFSET}),
+        ("INSERT INTO t VALUES ('2024-02-29 10:00:00', '+02:00', 'at 2024-02-29 10:00:00+02:00')", set()),
+    ],
+)
+def test_a_part_of_mysql_is_known_by_its_text(sql: str, found: set[str]) -> None:
+    tokens = with_literals(sql, Dialect(Flavor.MYSQL))
+    assert {part.what for part in PARTS[Flavor.MYSQL] if part.is_in(tokens)} == found
+
+
+def test_a_bit_operation_is_another_one_of_a_binary_column_alone() -> None:
+    assert BINARY.beside is not None
+    tokens = with_literals("UPDATE t SET b = t.b | X'01', n = ~(m), k = k + 1", Dialect(Flavor.MYSQL))
+    assert {"b", "m"} <= set(BINARY.beside(tokens))
+    assert "k" not in BINARY.beside(tokens)

@@ -1,13 +1,17 @@
-"""What MariaDB servers of two series answer otherwise, in statements, bodies behind them and computed columns.
+"""What two servers of one family and of other versions answer otherwise, in statements, bodies behind them and computed
+columns.
 
-The log has the statement alone, so the target would write what its own series answers, or refuse it in the middle of a
-window. The list is of what a text shows by its literals (tried on MariaDB 10.5, 10.11 and 11.8).
+The log has the statement alone, so the target would write what its own version answers, or refuse it in the middle of a
+window. The list is of what a text shows by its literals and names (tried on MariaDB 10.5, 10.11 and 11.8; of MySQL as
+its manual tells it, and as 9.7 answers).
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain, islice, product
 from typing import Final, NamedTuple
 
@@ -21,13 +25,13 @@ from binlane.schema.model import Generated
 from binlane.sql.charset import dialect_in, dialect_of
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.cursor import called_name, is_symbol
-from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
+from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, every_string, lex
 from binlane.sql.parse.query_blocks import items
 from binlane.sql.programs.comparison import as_difference
 
 
 class _Part(NamedTuple):
-    """A part of a text that older series answer otherwise."""
+    """A part of a text that older servers answer otherwise."""
 
     what: str
     since: tuple[int, int, int]
@@ -35,14 +39,25 @@ class _Part(NamedTuple):
     is_in: Callable[[Sequence[Token]], bool]
     """Whether tokens, with the texts of their literals, have it."""
     column_type: str = ""
-    """It is one only where a table that the statement names has a column of this type, or the text names the type."""
+    """It is one only where a table that the statement names has a column of such a type (words, with blanks between
+    them), or the text names the type."""
+    beside: Callable[[Sequence[Token]], Collection[str]] | None = None
+    """The names, in lower case, of which one must be such a column's; a type that the text names is none then."""
 
 
-_MAY_HAVE: Final = re.compile(
-    rb"\bJSON_|\bFROM_UNIXTIME|\bUNIX_TIMESTAMP|\bCONVERT_TZ|\bDATE_FORMAT|['\"]\d{1,3}(?:\.\d{1,3}){3}['\"]|\bINET4",
-    re.I,
-)
-"""Without it a text has none of the parts."""
+_MAY_HAVE: Final = {
+    Flavor.MARIADB: re.compile(
+        rb"\bJSON_|\bFROM_UNIXTIME|\bUNIX_TIMESTAMP|\bCONVERT_TZ|\bDATE_FORMAT|['\"]\d{1,3}(?:\.\d{1,3}){3}['\"]|"
+        rb"\bINET4",
+        re.I,
+    ),
+    Flavor.MYSQL: re.compile(
+        rb"\bFROM_UNIXTIME|\bUNIX_TIMESTAMP|\bCONVERT_TZ|\{|\bST_|\bMBR|\b(?:REGEXP|RLIKE)\b|[|&^~]|<<|>>|\bBIT_COUNT|"
+        rb"[-+]\d\d:\d\d['\"]",
+        re.I,
+    ),
+}
+"""Without it a text has none of the family's parts."""
 _PATH: Final = re.compile(r"\s*\$.*\[\s*(?:-\s*\d|last\b|\d+\s+to\s)", re.I | re.S)
 _YEAR_BEHIND: Final = re.compile(r"\s*(?:20(?:3[89]|[4-9]\d)|2[1-9]\d\d|[3-9]\d{3})(?:\D|\d{4})")
 _IPV4: Final = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
@@ -107,26 +122,104 @@ def _number(text: str) -> float:
 
 
 _LITERALS: Final = (TokenKind.STRING, TokenKind.NUMBER)
-PARTS: Final = (
+_BIT_OPERATORS: Final = ("|", "&", "^", "~", "<<", ">>")
+_OFFSET: Final = re.compile(r"[nN]?['\"]?\s*\d[\dT :./-]{7,}[-+]\d\d:\d\d")
+_WITH_SRID: Final = re.compile(
+    r"ST_(?:GEOM|GEOMETRY|POINT|LINE|LINESTRING|POLY|POLYGON|M\w+|GEOMCOLL|GEOMETRYCOLLECTION)FROM(?:TEXT|TXT|WKB)"
+)
+"""Functions that make a geometry, with its SRID as their second argument; without one it is 0, everywhere."""
+
+
+def _has_double_key(tokens: Sequence[Token]) -> bool:
+    """Whether a text is a JSON document of which an object has a key twice."""
+    return any(token.kind is TokenKind.STRING and _is_double(token.text) for token in tokens)
+
+
+def _is_double(text: str) -> bool:
+    if text.count(":") < 2:
+        return False
+    found = list[bool]()
+
+    def members(pairs: list[tuple[str, object]]) -> None:
+        found.append(len({key for key, _ in pairs}) < len(pairs))
+
+    # a backslash escapes the quotes of a text in double quotes
+    for spelled in (text, text.replace('\\"', '"')):
+        with contextlib.suppress(ValueError, RecursionError):
+            json.loads(spelled, object_pairs_hook=members)
+            return any(found)
+    return False
+
+
+def _has_geography(tokens: Sequence[Token]) -> bool:
+    """Whether the axes or the units of a geometry's SRID may decide a value."""
+    for at in range(len(tokens)):
+        name = called_name(tokens, at)
+        if name.startswith(("ST_", "MBR")) and _WITH_SRID.fullmatch(name) is None:
+            return True
+    return any(
+        len(arguments) > 1 and not (len(arguments[1]) == 1 and arguments[1][0].text == "0")
+        for arguments in _calls(tokens, lambda name: _WITH_SRID.fullmatch(name) is not None)
+    )
+
+
+def _has_regexp(tokens: Sequence[Token]) -> bool:
+    return any(token.upper in ("REGEXP", "RLIKE") for token in tokens)
+
+
+def _has_bits(tokens: Sequence[Token]) -> bool:
+    return any(is_symbol(token, *_BIT_OPERATORS) or token.upper == "BIT_COUNT" for token in tokens)
+
+
+def _of_bits(tokens: Sequence[Token]) -> Collection[str]:
+    """The names beside bit operators."""
+    found = set[str]()
+    for at, token in enumerate(tokens):
+        if is_symbol(token, *_BIT_OPERATORS):
+            found |= {each.text.lower() for each in (*tokens[max(at - 1, 0) : at], *tokens[at + 1 : at + 4])}
+        elif token.upper == "BIT_COUNT":
+            found |= {each.text.lower() for each in tokens[at + 1 : at + 5]}
+    return found
+
+
+def _has_offset(tokens: Sequence[Token]) -> bool:
+    return any(token.kind is TokenKind.STRING and _OFFSET.fullmatch(token.text) is not None for token in tokens)
+
+
+_OF_MARIADB: Final = (
     _Part("a JSON path with an index from the end, or with a range", (10, 9, 0), _has_path),
     _Part("a Unix time behind 2036", (11, 5, 0), _has_late_time),
     _Part("DATE_FORMAT() with %z or %Z", (11, 3, 0), _has_zone_format),
     _Part("an IPv4 address for an INET6", (11, 3, 0), _has_ipv4, "inet6"),
 )
+_BINARY: Final = "binary varbinary tinyblob blob mediumblob longblob"
+_OF_MYSQL: Final = (
+    _Part("a JSON document with a key twice", (8, 0, 3), _has_double_key, "json"),
+    _Part("a geometry's function, which may go by its SRID", (8, 0, 0), _has_geography),
+    _Part("a regular expression", (8, 0, 4), _has_regexp),
+    _Part("a bit operation with a binary column", (8, 0, 1), _has_bits, _BINARY, _of_bits),
+    _Part("a Unix time behind 2036", (8, 0, 28), _has_late_time),
+    _Part("a time with an offset", (8, 0, 19), _has_offset, "datetime timestamp"),
+)
+PARTS: Final[Mapping[Flavor, Sequence[_Part]]] = {Flavor.MARIADB: _OF_MARIADB, Flavor.MYSQL: _OF_MYSQL}
 
 
 def with_literals(sql: str, dialect: Dialect) -> Sequence[Token]:
-    """The tokens of a text, with the texts of their literals, without quotes; none if nobody can read it."""
+    """The tokens of a text, with the texts of their literals, without quotes; none if nobody can read it. Behind them
+    the texts of literal rows, which give no tokens."""
     tokens, places = list[Token](), list[tuple[int, int]]()
     try:
         lex(sql, dialect, tokens, places)
     except Unreadable:
         return ()
     texts = (sql[begin:end].strip("'\"") for begin, end in places)
-    return [
+    found = [
         token._replace(text=text) if token.kind in _LITERALS else token
         for token, text in zip(tokens, texts, strict=True)
     ]
+    if any(token.omits for token in tokens):
+        found += (Token(TokenKind.STRING, each.strip("'\"")) for each in every_string(sql, dialect))
+    return found
 
 
 _MOST_FINDINGS: Final = 20
@@ -142,7 +235,7 @@ _TODO_COLUMN: Final = (
 
 
 def check_other_versions(situation: Situation) -> Iterator[Finding]:
-    """What MariaDB servers of the two series answer otherwise, in statements, bodies behind them and columns."""
+    """What servers of the two versions answer otherwise, in statements, bodies behind them and columns."""
     parts = () if situation.channel.apply.allow_unsafe else _parts_between(situation)
     if parts:
         found = (*_of_texts(situation, parts), *_of_bodies(situation, parts), *_of_columns(situation, parts))
@@ -151,22 +244,23 @@ def check_other_versions(situation: Situation) -> Iterator[Finding]:
 
 def _parts_between(situation: Situation) -> Sequence[_Part]:
     """The parts that were answered otherwise by a server that has written the log."""
-    if {situation.plan.flavor, situation.target.flavor} != {Flavor.MARIADB}:
+    flavor = situation.plan.flavor
+    if flavor is not situation.target.flavor:
         return ()
     numbers = situation.logged_versions.values()
     is_new = situation.target.number.__ge__
-    return tuple(part for part in PARTS if any((each >= part.since) != is_new(part.since) for each in numbers))
+    return tuple(part for part in PARTS[flavor] if any((each >= part.since) != is_new(part.since) for each in numbers))
 
 
 def _of_texts(situation: Situation, parts: Sequence[_Part]) -> Iterator[Finding]:
-    for logged, _ in situation.transactions_with(_MAY_HAVE):
+    for logged, _ in situation.transactions_with(_MAY_HAVE[situation.plan.flavor]):
         header = logged.header
         text = LoggedText.of(header.first_seqno, header.source, logged.item, situation.plan.flavor)
         if text is None or (logged.item.kind is ItemKind.DDL and not runs_bodies(text)):
             continue
         tables, tokens = text.facts.tables, with_literals(text.sql, dialect_of(text.context, text.flavor))
         for part in parts:
-            if part.is_in(tokens) and _has_type(situation, part, text.sql, tables):
+            if part.is_in(tokens) and _has_type(situation, part, text.sql, tokens, tables):
                 where = f"{header.source}: statement of seqno {header.first_seqno}, {shown(logged.beginning)}"
                 yield _finding(situation, where, part, "", _TODO, header.first_seqno)
 
@@ -175,7 +269,7 @@ def _of_bodies(situation: Situation, parts: Sequence[_Part]) -> Iterator[Finding
     marked = dict[tuple[TableKey, str], _Part]()
     for side in (*situation.stored_triggers, *situation.stored_programs) if situation.needs.statements else ():
         for each in side:
-            tokens = _of_stored(each.text or "", each.sql_mode)
+            tokens = _of_stored(each.text or "", situation.plan.flavor, each.sql_mode)
             for part in parts:
                 # the types of a body's columns are not looked for
                 if not part.column_type and part.is_in(tokens):
@@ -206,30 +300,37 @@ def _of_columns(situation: Situation, parts: Sequence[_Part]) -> Iterator[Findin
         for column in () if table is None else table.columns:
             is_computed = column.generated is Generated.VIRTUAL or key in plan.written
             for text in (column.expression, column.default) if is_computed else ():
-                tokens = _of_stored(text or "")
+                tokens = _of_stored(text or "", plan.flavor)
                 for part in parts:
                     if not part.column_type and part.is_in(tokens):
                         yield _finding(situation, f"{key}.{column.name}", part, "", _TODO_COLUMN, plan.first_seqno)
 
 
-def _of_stored(text: str, sql_mode: str = "") -> Sequence[Token]:
-    is_one = _MAY_HAVE.search(text.encode()) is not None
-    return with_literals(text, dialect_in(sql_mode, Flavor.MARIADB)) if is_one else ()
+def _of_stored(text: str, flavor: Flavor, sql_mode: str = "") -> Sequence[Token]:
+    is_one = _MAY_HAVE[flavor].search(text.encode()) is not None
+    return with_literals(text, dialect_in(sql_mode, flavor)) if is_one else ()
 
 
-def _has_type(situation: Situation, part: _Part, sql: str, tables: frozenset[TableKey]) -> bool:
-    if not part.column_type or part.column_type in sql.lower():
+def _has_type(
+    situation: Situation, part: _Part, sql: str, tokens: Sequence[Token], tables: frozenset[TableKey]
+) -> bool:
+    types = part.column_type.split()
+    if not types or (part.beside is None and any(each in sql.lower() for each in types)):
         return True
-    found = (situation.tables.table(key) for key in tables)
-    return any(column.data_type == part.column_type for table in found if table for column in table.columns)
+    sides = (situation.tables, situation.source_tables)
+    found = [table for side in sides if side is not None for key in tables if (table := side.table(key)) is not None]
+    columns = {column.name.lower() for table in found for column in table.columns if column.data_type in types}
+    return bool(columns) if part.beside is None else not columns.isdisjoint(part.beside(tokens))
 
 
 def _finding(situation: Situation, where: str, part: _Part, place: str, todo: str, seqno: int) -> Finding:
-    series = ".".join(map(str, part.since[:2]))
+    is_mariadb = situation.plan.flavor is Flavor.MARIADB
+    family = "MariaDB" if is_mariadb else "MySQL"
+    since = ".".join(map(str, part.since[: 2 if is_mariadb else 3]))
     versions = ", ".join(sorted(situation.logged_by))
     expected = "what both servers answer alike"
     found = (
-        f"{part.what}{place}, which MariaDB answers otherwise from {series} on (source {versions}, target "
+        f"{part.what}{place}, which {family} answers otherwise from {since} on (source {versions}, target "
         f"{situation.target.version})"
     )
     return Finding(Severity.FATAL, where, expected, found, todo, seqno)
