@@ -533,6 +533,35 @@ def test_a_ddl_under_modes_of_mysql_5_7_may_be_the_first_thing_of_a_session(
         assert positions(pair) == [1, 1, 1]
 
 
+@pytest.mark.parametrize("target", ["mariadb_target", "target_without_binlog"])
+def test_a_ddl_whose_log_could_not_be_written_is_not_run_again(
+    target: str, mariadb_source: PrivateServer, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MariaDB has changed the table by then, and its error says nothing of that."""
+    run = BlockWriter.run
+
+    def unlogged(*arguments: Any) -> None:
+        run(*arguments)
+        raise pymysql.err.OperationalError(1026, "Error writing file 'binlog' (errno: 27 \"File too large\")")
+
+    with fresh_pair(mariadb_source, request.getfixturevalue(target)) as pair:
+        pair.both("CREATE TABLE a (id INT PRIMARY KEY, x INT, y INT) ENGINE=InnoDB")
+        moved = "ALTER TABLE a CHANGE y x INT AFTER id, CHANGE x y INT"
+        window = ddl_window(pair, "ALTER TABLE a ADD COLUMN n INT", moved)
+        start_window(pair.engine, window.plan)
+        pair.target.query(f"INSERT INTO {DATABASE}.a VALUES (1, 10, 20)")
+        for _ in range(2):
+            with monkeypatch.context() as patch:
+                patch.setattr(BlockWriter, "run", unlogged)
+                with pytest.raises(ApplyError, match="1026"):
+                    run_lane(pair.engine, window.plan, 2, window.source, QUICK)
+        with pytest.raises(UndecidableError):
+            run_lane(pair.engine, window.plan, 2, window.source, QUICK)
+        assert pair.target.query(f"SELECT x, y, n FROM {DATABASE}.a") == [(20, 10, None)]
+        decide_ddl(pair.engine, "orders", 2, ran=True)
+        run_lane(pair.engine, window.plan, 2, window.source, QUICK)
+
+
 @requires_mysql
 @pytest.mark.parametrize("is_killed", [False, True], ids=["noted", "killed in front of the note"])
 def test_a_drop_that_fails_half_way_is_not_left_out_by_its_gtid(

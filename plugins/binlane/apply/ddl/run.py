@@ -41,6 +41,9 @@ __all__ = ["DdlPlace", "beginning", "gtid_uuid", "may_have_run", "run_ddl"]
 _UNKNOWN_OPTION: Final = 1911
 """MariaDB's ER_UNKNOWN_OPTION."""
 _CLIENT_ERRORS: Final = (2000, 3000)
+_NOT_WRITTEN: Final = frozenset({3, 1026})
+"""A file that could not be written. If it is the server's log, a DDL has run: nothing takes it back then. 3 is a number
+of the servers' file library."""
 
 
 def gtid_uuid(channel_uuid: str) -> str:
@@ -295,8 +298,9 @@ def _forget_refused(session: LaneSession, writer: BlockWriter, place: DdlPlace, 
 
 
 def _is_refusal(error: Exception) -> bool:
-    """A server error, and no lost connection."""
-    return not _CLIENT_ERRORS[0] <= error_code(error) < _CLIENT_ERRORS[1]
+    """A server error that means that the statement, or what is left of it, has not run; no lost connection."""
+    code = error_code(error)
+    return code not in _NOT_WRITTEN and not _CLIENT_ERRORS[0] <= code < _CLIENT_ERRORS[1]
 
 
 def _with_blockers(
