@@ -11,7 +11,7 @@ from binlane.apply.refusals import lacks_state
 from binlane.apply.target_state import target_state
 from binlane.config import DeclaredChannel
 from binlane.config.rules_digest import rules_digest
-from binlane.connections import Resolver
+from binlane.connections import Endpoint, Resolver
 from binlane.errors import ConfigError, PositionError, TargetError
 from binlane.health.channel_facts import Limits, facts_of
 from binlane.health.first_copy import beginning_copy, read_first_copy
@@ -24,11 +24,13 @@ from binlane.orchestration.commands.copy_status import copy_json, copy_view
 from binlane.orchestration.commands.status import status_json, status_view
 from binlane.orchestration.terminal import View
 from binlane.safe_text import one_line
+from binlane.servers.engines import engine_of
 from binlane.state.carried.prepared import decide_xa
 from binlane.state.channels import has_channel
 from binlane.state.orders.stops import clear_stop, request_stop
 from binlane.state.records.ddl_intents import decide_ddl
 from binlane.state.records.history import read_snapshot
+from binlane.state.records.restores import has_restore
 from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import read_open_window
 
@@ -78,7 +80,7 @@ def stop(
         if not asked.is_reached:
             return (
                 f"channel {name}: all its lanes stop at seqno {asked.seqno:,}, and the watermark moves there; if "
-                f"no run is active, `binlane run {name}` brings the lanes there; {back}"
+                f"no run is active, {_going_on(endpoints.target, name)} brings the lanes there; {back}"
             )
         with engine.connect() as connection:
             window = read_open_window(connection, name)
@@ -96,10 +98,15 @@ def resume(
     name = channel.name
     with target_state(endpoints.target) as engine, audited(endpoints.target, name, "resume", by=by):
         clear_stop(engine, name)
-    return (
-        f"channel {name}: is resumed; `binlane run {name}`, or the next run in Airflow, continues from the "
-        "lanes' positions"
-    )
+        goes_on = _going_on(endpoints.target, name)
+    return f"channel {name}: is resumed; {goes_on}, or the next run in Airflow, continues from the lanes' positions"
+
+
+def _going_on(target: Endpoint, name: str) -> str:
+    """The command that applies a channel's windows: of a restore, `binlane run` does not."""
+    with engine_of(target).connect() as connection:
+        command = "restore --continue" if has_restore(connection, name) else "run"
+    return f"`binlane {command} {name}`"
 
 
 def decide(
