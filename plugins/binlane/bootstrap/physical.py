@@ -24,6 +24,7 @@ from binlane.model import Flavor, LogPosition, TableKey
 from binlane.regular_files import open_regular
 from binlane.source.gtid_set import is_at
 from binlane.source.identity import Start
+from binlane.sql.scheduled_event import DISABLED
 
 _INFO: Final = ("mariadb_backup_binlog_info", "xtrabackup_binlog_info")
 _CHECKPOINTS: Final = ("mariadb_backup_checkpoints", "xtrabackup_checkpoints")
@@ -354,10 +355,9 @@ def _enabled_events(target: Session, includes: Callable[[str], bool]) -> list[st
         "SELECT event_schema, event_name, definer FROM information_schema.events WHERE status = 'ENABLED'"
     )
     found = [row for row in rows if includes(row[0])]
-    word = "REPLICA" if target.flavor is Flavor.MYSQL else "SLAVE"
     return [
         f"target: event {database}.{name}: expected disabled as on a replica; "
-        f"ALTER DEFINER = {_account(definer)} EVENT {identifier(database)}.{identifier(name)} DISABLE ON {word}"
+        f"ALTER DEFINER = {_account(definer)} EVENT {identifier(database)}.{identifier(name)} {DISABLED}"
         for database, name, definer in found[:_SHOWN]
     ] + [f"target: and {len(found) - _SHOWN} more events"] * (len(found) > _SHOWN)
 

@@ -1,4 +1,4 @@
-"""CREATE EVENT and ALTER EVENT are executed with DISABLE ON SLAVE (MySQL: REPLICA), as a replica does it.
+"""CREATE EVENT and ALTER EVENT are executed with DISABLE ON SLAVE, as a replica does it.
 
 Otherwise the event would run on both servers, and its changes on the source would arrive through the log as well.
 Grammar: https://dev.mysql.com/doc/refman/9.0/en/create-event.html, https://mariadb.com/kb/en/create-event/
@@ -10,12 +10,12 @@ import contextlib
 import re
 from typing import Final, NamedTuple
 
-from binlane.model import Flavor
 from binlane.sql.charset import masked
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
 
-_DISABLED: Final = {Flavor.MARIADB: b" DISABLE ON SLAVE ", Flavor.MYSQL: b" DISABLE ON REPLICA "}
+DISABLED: Final = "DISABLE ON SLAVE"
+"""What every version of both families reads. MySQL has the word REPLICA here since 8.2.0 alone, and keeps SLAVE."""
 
 
 class _Token(NamedTuple):
@@ -37,7 +37,7 @@ def disabled(statement: bytes, charset: str, dialect: Dialect) -> bytes:
     if keyword is None:
         return statement
     start, end = _place_of_status(tokens[keyword:])
-    return statement[:start] + _DISABLED[dialect.flavor] + statement[end:]
+    return statement[:start] + f" {DISABLED} ".encode() + statement[end:]
 
 
 def _tokens(text: str, dialect: Dialect) -> list[_Token]:

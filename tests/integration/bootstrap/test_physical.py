@@ -94,7 +94,7 @@ def test_a_clone_that_does_not_fit_is_refused_by_name(
     clone(mysql.source, mysql.target)
     assert begin(mysql, "--from-clone") == 1
     # without the definer, whoever runs the statement would become it
-    disable = f"ALTER DEFINER = '{mysql.source.user}'@'%' EVENT `{database}`.`daily` DISABLE ON REPLICA"
+    disable = f"ALTER DEFINER = '{mysql.source.user}'@'%' EVENT `{database}`.`daily` DISABLE ON SLAVE"
     assert disable in capsys.readouterr().err
     run_on(mysql.target, disable)
     other = "11111111-1111-1111-1111-111111111111:1"

@@ -29,6 +29,7 @@ from binlane.precheck.situation.facts import Server
 from binlane.precheck.situation.finding import Command, Finding
 from binlane.precheck.situation.situation import Needs, TargetSituation
 from binlane.schema.compare import Severity
+from binlane.sql.scheduled_event import DISABLED
 from binlane.state.tables import SCHEMA
 
 _OLDEST: Final = {Flavor.MARIADB: (10, 3, 0), Flavor.MYSQL: (8, 0, 26)}
@@ -155,10 +156,9 @@ def check_events(situation: TargetSituation) -> Iterator[Finding]:
     if needs.allow_events or not needs.databases or target.value("event_scheduler") not in ("ON", "1"):
         return
     for database, name in target.enabled_events(needs.databases):
-        slave = "REPLICA" if target.flavor is Flavor.MYSQL and target.number >= (8, 0, 22) else "SLAVE"
         todo = (
-            f"ALTER EVENT {identifier(database)}.{identifier(name)} DISABLE ON {slave} on the target: the source runs"
-            " it, and its rows come with the log"
+            f"ALTER EVENT {identifier(database)}.{identifier(name)} {DISABLED} on the target: the source runs it, and "
+            "its rows come with the log"
         )
         yield Finding(Severity.FATAL, f"target: event {database}.{name}", "disabled", "enabled", todo)
 

@@ -19,7 +19,7 @@ from binlane.sql.logged_statement import LoggedText, index_of
 _OVERHEAD: Final = 1024
 """The statement's own words, its table's name, and the packet's header."""
 _ADDED: Final = 64
-"""More than is added to a logged statement: ``DISABLE ON REPLICA``, ``IF EXISTS``."""
+"""More than is added to a logged statement: ``DISABLE ON SLAVE``, ``IF EXISTS``."""
 _KEY: Final = 8 << 10
 """More than a condition on a primary key: 3,072 bytes as digits, and 16 names."""
 _NAME: Final = 66
