@@ -63,11 +63,17 @@ def _flags2(fields: Fields, log_format: FormatDescription) -> Values:
     values["check_constraint_checks"] = not bits & _NO_CHECK_CONSTRAINT_CHECKS
     if version >= (10, 5, 2):
         values["if_exists"] = bool(bits & _IF_EXISTS)
-    if version >= _EXPLICIT_DEFAULTS_SINCE.get(version[:2], (10, 10, 0)):
+    if has_explicit_defaults(version):
         values["explicit_defaults_for_timestamp"] = bool(bits & _EXPLICIT_DEFAULTS)
     if version >= (10, 11, 0):
         values["system_versioning_insert_history"] = bool(bits & _INSERT_HISTORY)
     return values
+
+
+def has_explicit_defaults(version: tuple[int, int, int]) -> bool:
+    """Whether ``explicit_defaults_for_timestamp`` is a variable of sessions, which is logged, in a MariaDB server;
+    before, it is an option of the whole server."""
+    return version >= _EXPLICIT_DEFAULTS_SINCE.get(version[:2], (10, 10, 0))
 
 
 _EXPLICIT_DEFAULTS_SINCE: Final = {

@@ -640,6 +640,21 @@ def test_a_timestamp_whose_meaning_no_log_has(logged: bool | None, column: str, 
     assert [("explicit_defaults_for_timestamp of the target" in each) for each in found] == [True] * is_refused
 
 
+@pytest.mark.parametrize(("logged", "is_refused"), [(True, True), (False, False)])
+def test_a_timestamp_of_a_session_whose_value_no_session_of_the_target_can_have(logged: bool, is_refused: bool) -> None:
+    """MariaDB before 10.5.17 has explicit_defaults_for_timestamp for the whole server."""
+    made = text("CREATE TABLE t (ts TIMESTAMP)")
+    made = replace(made, context=replace(made.context, explicit_defaults_for_timestamp=logged))
+    for version, is_old in (("10.5.16-MariaDB", True), ("10.5.17-MariaDB", False)):
+        target = facts(flavor=Flavor.MARIADB, version=version, explicit_defaults_for_timestamp="OFF")
+        plan_of = replace(PLAN, flavor=Flavor.MARIADB)
+        of = situation(target, plan_of, schema(flavor=Flavor.MARIADB), texts=(made,), needs=Needs(ddl=True))
+        found = said(with_source(of, explicit_defaults_for_timestamp="ON"), "session-variables")
+        assert [("explicit_defaults_for_timestamp of the target" in each) for each in found] == [True] * (
+            is_refused and is_old
+        )
+
+
 def test_a_table_without_transactions_is_known_by_the_name_that_a_statement_spells(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -17,6 +17,7 @@ import pymysql
 
 from binlane.apply.session.cached_state import NEUTRAL_DATABASE, UNLOGGED_VARIABLES
 from binlane.apply.session.retry_verdicts import error_code
+from binlane.binlog.query import has_explicit_defaults
 from binlane.binlog.types.collations import UTF8MB4_GENERAL_CI, charset_name, collation_name
 from binlane.binlog.variables import is_written, value_collation, with_collation
 from binlane.errors import ApplyError, PlanError
@@ -347,7 +348,10 @@ class ContextSetter:
             yield f"pseudo_thread_id = {int(context.thread_id)}"
 
     def _changes_explicit_defaults(self, wanted: bool | None) -> bool:
-        """Whether to send the variable: MySQL refuses any SET of it after a transaction's first write (1766)."""
+        """Whether to send the variable: MySQL refuses any SET of it in a transaction (1766), older MariaDB servers at
+        any time (1238)."""
+        if self.session.flavor is Flavor.MARIADB and not has_explicit_defaults(self.session.version):
+            return False
         self._read_explicit_defaults()
         value = self._usual_explicit_defaults if wanted is None else wanted
         changes = value != self._explicit_defaults

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from binlane.binlog.query import has_explicit_defaults
+from binlane.model import Flavor
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
 from binlane.precheck.statements.sights import Sights, has_rows_with_expressions
@@ -56,13 +58,17 @@ def check_session_variables(situation: Situation) -> Iterator[Finding]:
 
 
 def _unlogged_defaults(situation: Situation, source: Globals, target: Globals, severity: Severity) -> Iterator[Finding]:
-    """``explicit_defaults_for_timestamp``, where a statement that defines a TIMESTAMP has no value of it in the log:
-    MariaDB before 10.5.17, 10.6.9 ... and MySQL before 8.0 do not log it."""
-    values = [_SWITCH.get(each.values.get(_DEFAULTS, "").upper(), "") for each in (source, target)]
-    if values[0] == values[1] or "" in values:
-        return
-    for text in situation.every_text:
-        if text.context.explicit_defaults_for_timestamp is None and leaves_timestamps_open(text.tokens):
+    """``explicit_defaults_for_timestamp``, where a statement that defines a TIMESTAMP has no value of it in the log, or
+    a target that no session can give one: MariaDB before 10.5.17, 10.6.9 ... has it for the whole server, and neither
+    it nor MySQL before 8.0 logs it."""
+    theirs, ours = (_SWITCH.get(each.values.get(_DEFAULTS, "").upper(), "") for each in (source, target))
+    is_fixed = situation.target.flavor is Flavor.MARIADB and not has_explicit_defaults(target.number)
+    for text in situation.every_text if ours else ():
+        logged = text.context.explicit_defaults_for_timestamp
+        if logged is not None and not is_fixed:
+            continue
+        expected = theirs if logged is None else _SWITCH[str(int(logged))]
+        if expected not in ("", ours) and leaves_timestamps_open(text.tokens):
             where = f"{text.where}: {_DEFAULTS} of the target"
-            yield Finding(severity, where, f"{values[0]}, as on the source", values[1], _TODO, text.seqno)
+            yield Finding(severity, where, f"{expected}, as on the source", ours, _TODO, text.seqno)
             return

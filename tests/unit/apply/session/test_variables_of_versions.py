@@ -37,6 +37,16 @@ def test_the_oldest_target_has_every_variable_that_is_set(flavor: Flavor, oldest
     assert set_on(flavor, oldest) & newer == set()
 
 
+@pytest.mark.parametrize(
+    ("version", "is_set"), [((10, 5, 16), False), ((10, 5, 17), True), ((10, 6, 8), False), ((10, 11, 0), True)]
+)
+def test_a_variable_of_the_whole_server_is_not_set(version: tuple[int, int, int], is_set: bool) -> None:
+    """1238: before, no session of MariaDB has a value of its own."""
+    setter = ContextSetter(cast(LaneSession, Session(Flavor.MARIADB, version)))
+    wanted = SessionContext(thread_id=7, explicit_defaults_for_timestamp=False)
+    assert ("explicit_defaults_for_timestamp = 0" in setter._assignments(wanted)) == is_set
+
+
 def test_sql_if_exists_is_set_where_it_is() -> None:
     assert "sql_if_exists" in set_on(Flavor.MARIADB, (10, 5, 2))
     assert "sql_if_exists" not in set_on(Flavor.MARIADB, (10, 5, 1))
