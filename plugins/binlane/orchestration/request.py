@@ -59,7 +59,9 @@ class WindowRequest:
     resume_before: dt.datetime | None = None
     """Cancel a stop that was requested before this moment; None: cancel none."""
     until_position: LogPosition | None = None
-    """The window's end as a position of the source's log between two transactions, for `binlane recopy`."""
+    """The window's end as a position of the source's log between two transactions."""
+    of_recopy: bool = False
+    """Asked by `binlane recopy`, whose lease keeps all other runs from opening a window."""
     of_restore: bool = False
     """Asked by `binlane restore`, which alone applies windows of a restore: another window would end behind its
     end."""

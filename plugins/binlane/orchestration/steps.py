@@ -177,7 +177,7 @@ def _extract(
         return _adopt_unfinished(channel, endpoints, request, state, unfinished, told)
     if request.is_before(state.watermark.source_time) and not _is_ahead(endpoints, state.watermark.source_time):
         return _answer(state, finished=True)
-    if request.until_position is None:
+    if not request.of_recopy:
         _require_no_recopy(endpoints, state)
     if state.watermark.seqno == 0 and not request.dry_run:
         from binlane.orchestration.readiness import require_ready_to_begin

@@ -15,6 +15,7 @@ from typing import Any, Final
 from unittest.mock import Mock
 
 import pytest
+from pymysql.err import OperationalError
 
 from binlane import driver
 from binlane.bootstrap.row_copy import insert_rows
@@ -29,6 +30,7 @@ from binlane.orchestration.request import WindowRequest
 from binlane.orchestration.terminal import Terminal
 from binlane.repair import recopy as recopying
 from binlane.repair.fence import lock_at_watermark
+from binlane.state.records.verifications import BEING_COPIED, replace_suspects
 from binlane.work.files import WorkFolder
 from binlane.work.plan_job.job import InProcess, run_plan_job
 from tests.conftest import requires_mysql
@@ -486,3 +488,41 @@ def test_the_note_of_a_table_that_was_filled_by_hand_goes_with_a_verification(
     )
     assert channel.cli("verify", CHANNEL, "--full") == 0
     assert channel.target.query("SELECT * FROM binlane.suspects") == []
+
+
+def test_of_two_recopies_of_a_missing_table_none_leaves_out_rows_behind_the_other_s_copy(
+    channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel = channel_of("mariadb", "mariadb")
+    run_on(channel.source, "CREATE DATABASE app", "CREATE TABLE app.lost (id INT PRIMARY KEY)")
+    channel.run()
+    run_on(channel.target, "DROP TABLE app.lost", log=False)
+    run_on(channel.source, "INSERT INTO app.lost VALUES (1)")
+    chosen = ("recopy", CHANNEL, "--table", "app.lost", "--yes")
+    real, brought, others = missing_tables.note_missing, command._brought_to, list[int]()
+
+    def as_read(*arguments: Any) -> None:
+        # what a verification stores at this moment is neither lost nor deletes the note
+        with pytest.raises(OperationalError, match="timeout"):
+            channel.target.query("SELECT channel FROM binlane.channels FOR UPDATE NOWAIT")
+        replace_suspects(*arguments)
+
+    def other_first(*arguments: Any) -> None:
+        real(*arguments)
+        with monkeypatch.context() as patch:
+            patch.setattr(command, "note_missing", real)
+            patch.setattr(command, "_brought_to", brought)
+            patch.setattr(command, "_LEASE_SECONDS", 1)
+            others.append(channel.cli(*chosen))
+        run_on(channel.source, "INSERT INTO app.lost VALUES (2)")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(command, "note_missing", other_first)
+        patch.setattr(missing_tables, "replace_suspects", as_read)
+        patch.setattr(command, "_brought_to", Mock(side_effect=PositionError("killed")))
+        assert channel.cli(*chosen) == 1
+    assert others == [1]
+    # what the killed one has left out is known
+    assert channel.target.query("SELECT note FROM binlane.suspects") == [(BEING_COPIED,)]
+    assert channel.cli(*chosen) == 0
+    channel.assert_equal()

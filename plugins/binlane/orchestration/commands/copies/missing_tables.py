@@ -27,7 +27,7 @@ from binlane.model import SchemaObject, TableKey
 from binlane.plan.transaction.channel_rules import ChannelRules
 from binlane.schema.model import Schema, Table
 from binlane.shards.selection import pattern_of
-from binlane.state.channels import Channel
+from binlane.state.channels import Channel, read_channel
 from binlane.state.records.verifications import (
     BEING_COPIED,
     DRIFT,
@@ -131,6 +131,8 @@ def note_missing(engine: Any, at: Channel, missing: Sequence[MissingTable]) -> N
     if missing:
         found = [Suspect(each.target, (), DRIFT, at.watermark.seqno, (), None, None, BEING_COPIED) for each in missing]
         with engine.begin() as connection:
+            # as a verification does that stores what it has found
+            read_channel(connection, at.name, for_update=True)
             replace_suspects(connection, at.name, (), found)
 
 

@@ -51,6 +51,7 @@ from binlane.verify.rows.sides import source_side
 _ATTEMPTS: Final = 3
 """Snapshots that are taken while other runs apply windows beyond them."""
 _LEASE_SECONDS: Final = 10
+_UP_TO_NOW: Final = WindowRequest(NOW, of_recopy=True)
 _DELETES: Final = (FilterKind.DELETE, FilterKind.TRUNCATE)
 
 
@@ -94,37 +95,44 @@ def _recopied(channel: ChannelConfig, endpoints: Endpoints, options: Options, co
     name = channel.name
     with target_state(endpoints.target) as engine, driver_errors():
         with engine.connect() as connection:
-            begun = read_channel(connection, name)
-            window = read_open_window(connection, name)
-        missing = _read(channel, proven(endpoints, begun), options).missing
-        note_missing(engine, begun, missing)
+            uuid = read_channel(connection, name).uuid
+        # before it is asked which tables are missing: another recopy may make and fill them
+        with _lease(endpoints, name, uuid):
+            return _copied(channel, endpoints, options, console)
+
+
+def _copied(channel: ChannelConfig, endpoints: Endpoints, options: Options, console: Terminal) -> str:
+    """Called under the lease, which lets no other run open a window."""
+    name, engine = channel.name, engine_of(endpoints.target)
+    with engine.connect() as connection:
+        begun = read_channel(connection, name)
+        window = read_open_window(connection, name)
+    missing = _read(channel, proven(endpoints, begun), options).missing
+    note_missing(engine, begun, missing)
     brought = without(channel, missing)
     with going_on(name, options.tables, missing):
         if missing and window is not None and window.plan_digest is not None:
             _finish_begun(channel, endpoints, window.bounds.window_id, options, console)
         # so that the snapshot, and its lock on the source's definitions, lasts no longer than a short window
         console.line(("windows up to now", "bold"))
-        announced_window(brought, endpoints, WindowRequest(NOW), options.engine, console)
-    with target_state(endpoints.target) as engine, driver_errors():
-        with engine.connect() as connection:
-            standing = read_channel(connection, name)
-        endpoints, uuid = proven(endpoints, standing), standing.uuid
-        assert endpoints.source is not None
-        with _lease(endpoints, name, uuid):
-            for _ in range(_ATTEMPTS):
-                with shared_snapshot(endpoints.source, 2, options.lock_seconds, _nothing) as (snapshot, _):
-                    console.line((f"windows up to the source's snapshot at {snapshot.position}", "bold"))
-                    with going_on(name, options.tables, missing):
-                        at = _brought_to(brought, endpoints, snapshot.position, options, console)
-                    if at is None:
-                        continue
-                    make_missing(endpoints, snapshot.readers[0], _read(channel, endpoints, options).missing)
-                    found = _read(channel, endpoints, options)
-                    console.line((f"rows of {', '.join(str(each.target) for each in found.tables)}", "bold"))
-                    recopier = Recopier(at, engine, snapshot, found.target, found.tables, whoami())
-                    busy = contextlib.suppress(WindowBusyError, PositionError)  # another run has opened a window
-                    with busy, doing("copying rows"):
-                        return _text(at, recopier.run())
+        announced_window(brought, endpoints, _UP_TO_NOW, options.engine, console)
+    with engine.connect() as connection:
+        endpoints = proven(endpoints, read_channel(connection, name))
+    assert endpoints.source is not None
+    for _ in range(_ATTEMPTS):
+        with shared_snapshot(endpoints.source, 2, options.lock_seconds, _nothing) as (snapshot, _):
+            console.line((f"windows up to the source's snapshot at {snapshot.position}", "bold"))
+            with going_on(name, options.tables, missing):
+                at = _brought_to(brought, endpoints, snapshot.position, options, console)
+            if at is None:
+                continue
+            make_missing(endpoints, snapshot.readers[0], _read(channel, endpoints, options).missing)
+            found = _read(channel, endpoints, options)
+            console.line((f"rows of {', '.join(str(each.target) for each in found.tables)}", "bold"))
+            recopier = Recopier(at, engine, snapshot, found.target, found.tables, whoami())
+            busy = contextlib.suppress(WindowBusyError, PositionError)  # another run has opened a window
+            with busy, doing("copying rows"):
+                return _text(at, recopier.run())
     raise WindowBusyError(
         f"channel {name}: other runs have applied {_ATTEMPTS} windows beyond the snapshots that were taken for the "
         "copy; nothing was copied, run the command again"
@@ -146,7 +154,7 @@ def _finish_begun(
         make_missing(endpoints, reader, found.missing)
         fill_empty(endpoints, reader, found.missing, found.source)
     overwriting = replace(channel, apply=replace(channel.apply, on_conflict=OnConflict.OVERWRITE))
-    announced_window(overwriting, endpoints, WindowRequest(NOW), options.engine, console)
+    announced_window(overwriting, endpoints, _UP_TO_NOW, options.engine, console)
 
 
 def _read(channel: ChannelConfig, endpoints: Endpoints, options: Options) -> _Servers:
@@ -199,7 +207,7 @@ def _brought_to(
 
     An open window of another run is applied first.
     """
-    request = WindowRequest(until_position=position)
+    request = WindowRequest(until_position=position, of_recopy=True)
     while True:
         with engine_of(endpoints.target).connect() as connection:
             found = read_channel(connection, channel.name)
