@@ -43,6 +43,23 @@ def number_of(digits: str) -> int:
     return int(digits.lstrip("0")[:40] or 0)
 
 
+EXPLICIT_DEFAULTS_SINCE: Final = {
+    (10, 5): (10, 5, 17),
+    (10, 6): (10, 6, 9),
+    (10, 7): (10, 7, 5),
+    (10, 8): (10, 8, 4),
+    (10, 9): (10, 9, 2),
+}
+"""First version of each series of MariaDB before 10.10 in which a session has ``explicit_defaults_for_timestamp`` of
+its own, and the log its bit (``deduct_options_written_to_bin_log``)."""
+
+
+def has_explicit_defaults(version: tuple[int, int, int]) -> bool:
+    """Whether ``explicit_defaults_for_timestamp`` is a variable of sessions, which is logged, in a MariaDB server;
+    before, it is an option of the whole server."""
+    return version >= EXPLICIT_DEFAULTS_SINCE.get(version[:2], (10, 10, 0))
+
+
 def version_number(version: str) -> tuple[int, int, int]:
     """``10.11.6-MariaDB-log`` -> (10, 11, 6); a prefix ``5.5.5-`` (some proxies, old MariaDB servers) is ignored."""
     match = re.search(r"(\d+)\.(\d+)\.(\d+)", version.removeprefix("5.5.5-"))

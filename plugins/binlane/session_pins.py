@@ -17,7 +17,7 @@ from enum import StrEnum
 from typing import Final
 
 from binlane.lazy_dataclass import dataclass
-from binlane.model import Flavor, version_number
+from binlane.model import EXPLICIT_DEFAULTS_SINCE, Flavor, version_number
 
 
 class SessionKind(StrEnum):
@@ -44,6 +44,8 @@ class Pin:
     """The kinds with another value."""
     since: tuple[int, int, int] = (0, 0, 0)
     """The first version of its family that has it, or takes this value. An older server has no say by it."""
+    of_series: Mapping[tuple[int, int], tuple[int, int, int]] = field(default_factory=dict)
+    """Older series that got it in a later version."""
     until: tuple[int, int, int] = (1 << 15, 0, 0)
     """The first version that has it no more."""
     accepted: frozenset[str] = frozenset()
@@ -198,7 +200,15 @@ PINS: Final = (
     Pin("explain_format", "'TRADITIONAL'", "plans are read by their columns", _MYSQL, since=(8, 0, 32)),
     Pin("information_schema_stats_expiry", "0", "AUTO_INCREMENT would be one of yesterday", _MYSQL, since=(8, 0, 0)),
     Pin("explicit_defaults_for_timestamp", "1", _NULL, _MYSQL, _NOT_LANES),
-    Pin("explicit_defaults_for_timestamp", "1", _NULL, _MARIADB, _NOT_LANES, since=(10, 10, 0)),
+    Pin(
+        "explicit_defaults_for_timestamp",
+        "1",
+        _NULL,
+        _MARIADB,
+        _NOT_LANES,
+        since=(10, 10, 0),
+        of_series=EXPLICIT_DEFAULTS_SINCE,
+    ),
     Pin("div_precision_increment", "4", _AS_ON_SOURCE, kinds=_NOT_LANES),
     Pin("default_week_format", "0", _AS_ON_SOURCE, kinds=_NOT_LANES),
     Pin("group_concat_max_len", "1048576", "cuts lists of names", kinds=_NOT_LANES),
@@ -383,7 +393,9 @@ def pins_of(server: Server, kind: SessionKind) -> Iterator[Pin]:
     return (
         pin
         for pin in PINS
-        if server.flavor in pin.flavors and kind in pin.kinds and pin.since <= server.number < pin.until
+        if server.flavor in pin.flavors
+        and kind in pin.kinds
+        and pin.of_series.get(server.number[:2], pin.since) <= server.number < pin.until
     )
 
 

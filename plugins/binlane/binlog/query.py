@@ -19,7 +19,7 @@ from binlane.binlog.format_description import BARE_FORMAT, FormatDescription
 from binlane.binlog.payload import inflate
 from binlane.binlog.wire import SUPPRESS_USE, EventHeader, EventType
 from binlane.lazy_dataclass import dataclass
-from binlane.model import Flavor, SessionContext
+from binlane.model import Flavor, SessionContext, has_explicit_defaults
 
 _POST_HEADER: Final = struct.Struct("<IIBHH")
 _OLD_POST_HEADER: Final = struct.Struct("<IIBH")
@@ -68,22 +68,6 @@ def _flags2(fields: Fields, log_format: FormatDescription) -> Values:
     if version >= (10, 11, 0):
         values["system_versioning_insert_history"] = bool(bits & _INSERT_HISTORY)
     return values
-
-
-def has_explicit_defaults(version: tuple[int, int, int]) -> bool:
-    """Whether ``explicit_defaults_for_timestamp`` is a variable of sessions, which is logged, in a MariaDB server;
-    before, it is an option of the whole server."""
-    return version >= _EXPLICIT_DEFAULTS_SINCE.get(version[:2], (10, 10, 0))
-
-
-_EXPLICIT_DEFAULTS_SINCE: Final = {
-    (10, 5): (10, 5, 17),
-    (10, 6): (10, 6, 9),
-    (10, 7): (10, 7, 5),
-    (10, 8): (10, 8, 4),
-    (10, 9): (10, 9, 2),
-}
-"""First version of each MariaDB series that logs the bit (``deduct_options_written_to_bin_log``)."""
 
 
 def _catalog(fields: Fields, _format: FormatDescription) -> Values:

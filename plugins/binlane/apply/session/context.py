@@ -17,12 +17,11 @@ import pymysql
 
 from binlane.apply.session.cached_state import NEUTRAL_DATABASE, UNLOGGED_VARIABLES
 from binlane.apply.session.retry_verdicts import error_code
-from binlane.binlog.query import has_explicit_defaults
 from binlane.binlog.types.collations import UTF8MB4_GENERAL_CI, charset_name, collation_name
 from binlane.binlog.variables import is_written, value_collation, with_collation
 from binlane.errors import ApplyError, PlanError
 from binlane.lazy_dataclass import dataclass
-from binlane.model import Flavor, SessionContext
+from binlane.model import Flavor, SessionContext, has_explicit_defaults
 from binlane.plan.transaction.decode import ASKS_FOR_DATABASE, statement_facts
 from binlane.schema.normalize import collation_name as full_name
 from binlane.servers.catalog import column_of_collations

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from binlane.binlog.query import has_explicit_defaults
-from binlane.model import Flavor
+from binlane.model import Flavor, has_explicit_defaults
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
 from binlane.precheck.statements.sights import Sights, has_rows_with_expressions
