@@ -146,10 +146,11 @@ def _writes_by_statements(situation: Situation) -> bool:
 
 def _differences(situation: Situation) -> Iterator[tuple[str, str, str, int]]:
     """Modes that sessions of the source have and the target has not, or the other way round: each with where it is,
-    what to do, and the first seqno."""
+    what to do, and the first seqno. What writes rows in a mode of its own has none of them, whatever the target's
+    global value is, which decides for whoever opens a table alone."""
     plan, target = situation.plan, situation.target
     logged = {each.detail: seqno for each, seqno in plan.requirements.items() if each.feature == COMPUTED_MODE}
-    own = set(target.value("sql_mode").split(",")) if target.flavor is Flavor.MYSQL else set[str]()
+    own = _AT_OPENING.intersection(target.value("sql_mode").split(",") if target.flavor is Flavor.MYSQL else ())
     keeps = bool(logged) and _keeps_modes(situation)
     present, absent = _by_session(logged, keeps)
     advice = _ADVICE if not keeps and plan.flavor is target.flavor else ""
