@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pymysql
 import pytest
@@ -11,9 +11,10 @@ from sqlalchemy.exc import OperationalError, PendingRollbackError, ProgrammingEr
 
 from binlane.apply.refusals import target_errors
 from binlane.apply.session.connection import LaneSession, SessionLimits
+from binlane.apply.session.context import ContextSetter
 from binlane.apply.session.retry_verdicts import TRANSIENT, Verdict, judge
 from binlane.errors import TargetUnavailableError
-from binlane.model import Flavor
+from binlane.model import Flavor, SessionContext
 from binlane.servers.variables import session_variable
 from tests.integration.apply.conftest import Pair
 
@@ -54,6 +55,22 @@ def test_the_connection_id_is_the_servers_while_pseudo_thread_id_is_set(session:
     assert session.value("SELECT CONNECTION_ID()") == 4242
     session.value("SELECT GET_LOCK('binlane-test', 0)")
     assert session.value("SELECT IS_USED_LOCK('binlane-test')") == session.connection_id
+
+
+def test_the_first_second_of_all_is_not_the_present_time(session: LaneSession) -> None:
+    context = ContextSetter(session)
+    ways: tuple[Callable[[], object], ...] = (
+        lambda: session.at_time(0),
+        lambda: context.enter(SessionContext(timestamp=0.0, thread_id=7), b"DO 0"),
+    )
+    for way in ways:
+        if session.flavor is Flavor.MYSQL:
+            with pytest.raises(pymysql.err.MySQLError, match="timestamp"):
+                way()
+        else:
+            way()
+            assert session.value("SELECT UNIX_TIMESTAMP()") == 0
+            session.own_clock()
 
 
 def test_a_closed_session_is_worth_another_try_and_closing_again_does_no_harm(session: LaneSession) -> None:

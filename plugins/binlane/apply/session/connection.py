@@ -35,6 +35,12 @@ AUTOMATIC: Final = "AUTOMATIC"
 _BINLOG_OVERHEAD: Final = len(b"BINLOG ''") + 1
 
 
+def clock_value(seconds: float) -> str:
+    """A time of the log as ``SET SESSION timestamp`` takes it. For the variable 0 is the present time again, while a
+    session of MariaDB may have logged the second 0; MySQL has no time below 1, neither in its logs nor as a value."""
+    return f"{max(seconds, 0.000001):.6f}"
+
+
 @dataclass(frozen=True, slots=True)
 class SessionLimits:
     """How long the server waits for this session, and this session for locks; seconds."""
@@ -247,7 +253,7 @@ class LaneSession:
     def at_time(self, seconds: int) -> None:
         """Run the next statements at this time, Unix seconds, until ``own_clock``."""
         self._clock_leaked = True
-        self.execute(f"SET SESSION timestamp = {int(seconds)}")
+        self.execute(f"SET SESSION timestamp = {clock_value(seconds)}")
 
     def own_clock(self) -> None:
         """Undo what BINLOG or a replayed statement left in ``@@timestamp``: state rows must have the true time."""

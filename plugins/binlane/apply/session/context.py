@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import pymysql
 
 from binlane.apply.session.cached_state import NEUTRAL_DATABASE, UNLOGGED_VARIABLES
+from binlane.apply.session.connection import clock_value
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.types.collations import UTF8MB4_GENERAL_CI, charset_name, collation_name
 from binlane.binlog.variables import is_written, value_collation, with_collation
@@ -73,7 +74,8 @@ def _quoted(value: object) -> str:
 
 
 def _seconds(value: object) -> str:
-    return f"{value:.6f}"
+    assert isinstance(value, float | int)
+    return clock_value(value)
 
 
 _EXPLICIT_DEFAULTS: Final = "explicit_defaults_for_timestamp"
