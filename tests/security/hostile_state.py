@@ -57,7 +57,7 @@ _TEXTS: Final[Mapping[str, Any]] = {
     "sha256": "a" * 64,
     "digest": "b" * 64,
     "uuid": "00000000-0000-0000-0000-000000000000",
-    "copy": copy_name(CHANNEL, 1, 1),
+    "copy": copy_name(CHANNEL, 1, 1, "0a0a0a0a"),
     "recent": "[]",
     "row_key": '["1"]',
     "column_names": '["a"]',

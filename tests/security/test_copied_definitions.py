@@ -87,7 +87,7 @@ def test_a_comment_of_mariadb_is_read_as_mariadb_reads_it() -> None:
 @pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
 def test_the_name_of_a_table_drops_no_other_table(family: str, channel_of: ChannelOf) -> None:
     channel = channel_of(family, family)
-    copy = copy_name(CHANNEL, 1, 1)
+    copy = copy_name(CHANNEL, 1, 1, "0a0a0a0a")
     hostile = (f"{copy}`,`app`.`victim", f"{copy}`,app.victim -- x", f"{copy} `")
     quoted = [f"binlane.`{name.replace('`', '``')}`" for name in hostile]
     tables = [f"CREATE TABLE {name} (n INT)" for name in (*quoted, f"binlane.`{copy}`")]

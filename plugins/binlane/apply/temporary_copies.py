@@ -29,6 +29,7 @@ from binlane.state.carried.temporary_tables import (
     fill_copy,
     forget_copies,
     make_copy,
+    new_attempt,
     read_copies,
     read_copy,
     stale_copies,
@@ -65,9 +66,12 @@ class CopyKeeper:
         with self._beside() as side:
             _set_up(side)
             forget_copies(session.cursor, self.channel)
+            attempt = new_attempt()
             for number, (thread_id, database, table) in enumerate(tables):
                 context.copying(thread_id)
-                copy = self._copy(session, side, (seqno, number), thread_id, TableKey(database, table))
+                name = copy_name(self.channel, seqno, number, attempt)
+                definition, columns, rows = _copied(session, side, name, TableKey(database, table))
+                copy = Copy(number, seqno, thread_id, TableKey(database, table), definition, columns, name, rows)
                 context.leave()
                 add_copy(session.cursor, self.channel, copy)
 
@@ -107,18 +111,15 @@ class CopyKeeper:
         finally:
             side.close()
 
-    def _copy(
-        self, session: LaneSession, side: LaneSession, place: tuple[int, int], thread_id: int, table: TableKey
-    ) -> Copy:
-        definition, columns = _definition(session, table), _columns(session, table)
-        _check_definition(side, table, definition)
-        seqno, number = place
-        name = copy_name(self.channel, seqno, number)
-        names = tuple(column for column, _, _ in columns)
-        types = [kind if collation is None else f"{kind} COLLATE {collation}" for _, kind, collation in columns]
-        make_copy(side.cursor, name, types)
-        rows = fill_copy(session.cursor, name, _quoted(table), _each_quoted(names))
-        return Copy(number, seqno, thread_id, table, definition, names, name, rows)
+
+def _copied(session: LaneSession, side: LaneSession, name: str, table: TableKey) -> tuple[str, tuple[str, ...], int]:
+    """Copy one table to the table ``name``; its definition, the names of the copied columns, and the rows."""
+    definition, columns = _definition(session, table), _columns(session, table)
+    _check_definition(side, table, definition)
+    names = tuple(column for column, _, _ in columns)
+    types = [kind if collation is None else f"{kind} COLLATE {collation}" for _, kind, collation in columns]
+    make_copy(side.cursor, name, types)
+    return definition, names, fill_copy(session.cursor, name, _quoted(table), _each_quoted(names))
 
 
 def _set_up(side: LaneSession) -> None:

@@ -87,7 +87,10 @@ _SHA256 = _pattern("a SHA-256 in hexadecimal", r"[0-9a-f]{64}")
 _SHA256_OR_NONE = _pattern("a SHA-256 in hexadecimal, or nothing", r"(?:[0-9a-f]{64})?")
 _COMMAND = _pattern("a command's name and option", r"[a-z][a-z -]{0,39}")
 _ERROR = _pattern("the kind of an error, or nothing", r"\w{0,100}")
-_COPY = _pattern("the name of a copy, copies_<channel>_<seqno>_<number>", r"copies_[0-9a-f]{8}_\d{1,20}_\d{1,10}")
+_COPY = _pattern(
+    "the name of a copy, copies_<channel>_<seqno>_<number>_<attempt>",
+    r"copies_[0-9a-f]{8}_\d{1,20}_\d{1,10}_[0-9a-f]{8}",
+)
 _PLACE = _pattern("a place in a log, file.number:offset", r"[^/\\\0-\x1f\x7f]{1,512}\.\d{1,18}:\d{1,19}")
 _END = r"\d{1,10}:\d{1,20}@[^/\\\0-\x1f\x7f,@]{1,512}\.\d{1,18}:\d{1,19}"
 _SESSIONS = _pattern("ends of connections, server:connection@file.number:offset, by commas", rf"{_END}(?:,{_END})*")

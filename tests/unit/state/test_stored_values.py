@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from binlane.errors import StateSchemaError
+from binlane.state.carried.temporary_tables import copy_name, read_copies
 from binlane.state.stored_values import VALUES, CheckedColumn, checked
 from binlane.state.tables import channels, ddl, metadata, suspects, temporary, windows
 from tests.parsing import parsed
@@ -47,6 +50,15 @@ REFUSED = [
 def test_an_unexpected_value_is_named_with_its_column(column: object, value: object) -> None:
     with pytest.raises(StateSchemaError, match=rf"target: binlane\.{column}: expected .*, found "):
         checked(column, value)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("attempt", "is_read"), [("0a0a0a0a", True), ("0a0a0a0a` -- ", False), ("x", False)])
+def test_a_copy_of_an_attempt_is_that_of_its_row(attempt: str, is_read: bool) -> None:
+    name = copy_name("shop", 7, 1, attempt)
+    row = (1, 7, 40, "d", "t", "CREATE TEMPORARY TABLE `t` (n INT)", '["n"]', name, 3)
+    with contextlib.nullcontext() if is_read else pytest.raises(StateSchemaError, match="hexadecimal"):
+        [found] = read_copies(Mock(fetchall=lambda: [row]), "shop")
+        assert found.name == name
 
 
 @pytest.mark.parametrize(

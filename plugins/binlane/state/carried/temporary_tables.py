@@ -1,12 +1,16 @@
 """The list of copies of the source's temporary tables, in rows that commit together with the lane's position.
 
-Each copy has a table of its own in the schema ``binlane``, ``copies_<channel>_<seqno>_<number>``. Another connection
-creates the table, then the lane's transaction fills it. A copy without a row in ``binlane.temporary`` is left over from
-a rolled-back attempt, or out of date.
+Each copy has a table of its own in the schema ``binlane``, ``copies_<channel>_<seqno>_<number>_<attempt>``. Another
+connection creates the table, then the lane's transaction fills it. That connection is not the lane's and is killed by
+nobody, so an attempt drops no table: what a process does that was paused and wakes up cannot hit the copy that its
+successor has committed. A copy without a row in ``binlane.temporary`` is left over from a rolled-back attempt, or out
+of date.
 """
 
 from __future__ import annotations
 
+import re
+import secrets
 import zlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     from pymysql.cursors import Cursor
 
 _COPIES: Final = "copies_"
+_ATTEMPT: Final = re.compile(r"[0-9a-f]{8}")
 REHEARSAL: Final = f"{_COPIES}rehearsal"
 """A table of a first copy's rehearsal (``bootstrap.rehearsal``), which is none of binlane's own either."""
 
@@ -40,9 +45,14 @@ class Copy:
     rows: int
 
 
-def copy_name(channel: str, seqno: int, number: int) -> str:
+def new_attempt() -> str:
+    """What distinguishes an attempt's copies from those of all others."""
+    return secrets.token_hex(4)
+
+
+def copy_name(channel: str, seqno: int, number: int, attempt: str) -> str:
     """The name of a copy's table: at most 64 characters, whatever the channel's name."""
-    return f"{_prefix(channel)}{seqno}_{number}"
+    return f"{_prefix(channel)}{seqno}_{number}_{attempt}"
 
 
 def is_copy(table: str) -> bool:
@@ -69,8 +79,12 @@ def _copy(
     name: str, rows: int,
 ) -> Copy:  # fmt: skip
     """Raises StateSchemaError, PlanError. The name is a part of statements that drop tables: it must be the copy's."""
-    if name != copy_name(channel, int(seqno), int(number)):
-        raise unexpected(f"binlane.{temporary.c.copy}", copy_name(channel, int(seqno), int(number)), name)
+    attempt = name.rpartition("_")[2]
+    expected = copy_name(channel, int(seqno), int(number), attempt)
+    if name != expected or _ATTEMPT.fullmatch(attempt) is None:
+        raise unexpected(
+            f"binlane.{temporary.c.copy}", f"{expected.removesuffix(attempt)} and eight hexadecimal digits", name
+        )
     names = value_of(tuple[str, ...], columns, temporary.c.column_names)
     return Copy(int(number), int(seqno), int(thread), TableKey(database, table), definition, names, name, int(rows))
 
@@ -110,7 +124,6 @@ def make_copy(cursor: Cursor, name: str, types: Sequence[str]) -> None:
     """Create the empty table of a copy, on another connection than the lane's, since DDL commits. ``types``: of its
     columns."""
     columns = "".join(f", `c{at}` {kind} NULL" for at, kind in enumerate(types))
-    drop_copy(cursor, name)
     cursor.execute(f"CREATE TABLE {_place(name)} (n BIGINT AUTO_INCREMENT PRIMARY KEY{columns}) ENGINE=InnoDB")
 
 
