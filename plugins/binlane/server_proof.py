@@ -32,6 +32,11 @@ _NUMBER_OF_FILE = re.compile(r"\d{1,18}", re.ASCII)
 _OF_SERVER, _OF_ARCHIVE = "mysql server_uuid ", "mysql server_id "
 
 
+def mariadb_identity(server_id: int) -> str:
+    """``LogState.identity`` of a MariaDB server, and of an archive of its log."""
+    return f"{_NUMBER[Flavor.MARIADB][0]} {server_id}"
+
+
 def is_another_source(expected: str, found: str) -> bool:
     """Whether two identities, as ``LogState.identity``, are of two sources.
 

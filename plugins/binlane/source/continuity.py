@@ -21,6 +21,7 @@ from binlane.binlog.wire import FLAGS_AT, HEADER, IN_USE, EventType
 from binlane.errors import MissingLogError, SourceIdentityError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
+from binlane.server_proof import mariadb_identity
 from binlane.source.gtid_set import GtidSet, MariadbGtidSet, set_of_head
 from binlane.source.identity import check_taken
 from binlane.source.protocol import LogState, base_of, check_follows, file_number
@@ -191,7 +192,10 @@ class Continuity:
             )
         file.gtids += 1
         if self.state.put_in and isinstance(first, MariadbGtid) and isinstance(self.gtids, MariadbGtidSet):
-            lost = self.gtids.passed_over(MariadbGtidSet.parse(self.state.put_in), first, server_id)
+            begins = file.has_head and file.gtids == 1 and not file.anonymous
+            positions = MariadbGtidSet.parse(self.state.put_in)
+            is_own = self.state.identity == mariadb_identity(server_id)
+            lost = self.gtids.passed_over(positions, first, server_id, is_own=is_own, begins_file=begins)
             check_taken(self.name, Flavor.MARIADB, lost, self.state.taken)
         self.gtids.add_through(first, last, server_id)
         # its server had GTIDs on when it wrote the file before: MySQL begins a new one when the mode changes

@@ -279,20 +279,25 @@ class MariadbGtidSet:
         found._newest = self._whole()
         return found
 
-    def passed_over(self, positions: MariadbGtidSet, gtid: MariadbGtid, server_id: int) -> str:
+    def passed_over(
+        self, positions: MariadbGtidSet, gtid: MariadbGtid, server_id: int, *, is_own: bool, begins_file: bool
+    ) -> str:
         """The newest transaction that one server has numbered between its newest one here and ``gtid``, which follows
-        it in the log of a source with these ``positions`` (gtid_slave_pos); empty if the log lacks none.
+        it in the log of a source with these ``positions`` (gtid_slave_pos); empty if the log lacks none. ``is_own``:
+        that server is the source. ``begins_file``: ``gtid`` is a file's first.
 
-        A replica's log leaves out numbers on its own: of what changes no row, and of temporary tables.
+        A replica's log leaves out numbers on its own: of what changes no row, and of temporary tables. How many proves
+        nothing within one file, between two of which a replica that was copied anew has been started.
         """
         before, reached = self._newest.get(gtid.domain_id), positions._newest.get(gtid.domain_id)
         if before is None or reached is None or before[0] != server_id:
             return ""
         last = min(reached[1], gtid.seq_no - 1)
         # a server leaves out none of its own numbers
-        is_put_in = reached == (server_id, last)
+        is_put_in = is_own and reached == (server_id, last)
         missed = last - self._whole()[gtid.domain_id][1]
-        return f"{gtid.domain_id}-{server_id}-{last}" if missed > (0 if is_put_in else _LEFT_OUT) else ""
+        is_lost = missed > 0 if is_put_in else begins_file and missed > _LEFT_OUT
+        return f"{gtid.domain_id}-{server_id}-{last}" if is_lost else ""
 
     def domains(self) -> Set[int]:
         """The domains that have a transaction."""

@@ -24,7 +24,7 @@ from binlane.errors import (
     SourceUnavailableError,
 )
 from binlane.model import CLOCKS_DIFFER, Flavor, LogPosition, TableKey
-from binlane.server_proof import NO_LOG
+from binlane.server_proof import NO_LOG, mariadb_identity
 from binlane.source.gtid_set import not_logged
 from binlane.source.protocol import LogState
 
@@ -223,7 +223,7 @@ def log_state(connection: Any) -> LogState:
             # in this order: what a replica applies is in its log before it is in gtid_slave_pos
             cursor.execute("SELECT @@GLOBAL.server_id, @@GLOBAL.gtid_slave_pos, @@GLOBAL.gtid_binlog_state")
             server_id, put_in, logged = cursor.fetchone()
-        identity = f"mariadb server_id {server_id}"
+        identity = mariadb_identity(server_id)
         if put_in and _leaves_out(connection):
             put_in = ""
         unlogged = not_logged(put_in, logged)

@@ -29,6 +29,11 @@ from binlane.sql.requirements import LONG_TYPES
 from binlane.sql.session_variables import open_timestamps
 from binlane.sql.words import StatementWords, words_of
 
+_NO_ZERO_DATE: Final = 1 << 24
+_EARLY: Final = b"'1970-01-02 00:00:00'"
+"""A default that no row gets: every server takes it, in any time zone."""
+_NO_COLUMNS: Final = frozenset({"AS", "SELECT", "LIKE", "WITH"})
+"""What stands in front of the first parenthesis of a CREATE TABLE without a list of columns."""
 _MODE: Final = re.compile(rb"\bsql_mode\b", re.I)
 _READ_BY_MODE: Final = re.compile(rb"[\\\"]|\|\|")
 LOGGED: Final = frozenset(
@@ -83,18 +88,52 @@ def null_as_in_mariadb(sql: bytes, context: SessionContext, facts: StatementFact
         return sql, context
     if context.explicit_defaults_for_timestamp and facts.created_temporary is not None and b"TIMESTAMP" in sql.upper():
         with contextlib.suppress(Unreadable):
-            sql = _with_said_defaults(words_of(sql, context, Flavor.MARIADB))
+            has_zero = not (context.sql_mode or 0) & _NO_ZERO_DATE
+            sql = _with_said_defaults(words_of(sql, context, Flavor.MARIADB), b"0" if has_zero else _EARLY)
     return sql, replace(context, explicit_defaults_for_timestamp=None)
 
 
-def _with_said_defaults(words: StatementWords) -> bytes:
-    edits = dict[int, bytes]()
-    for at, is_not_null in open_timestamps(words.tokens):
-        end = group_end(words.tokens, at + 1) - 1 if is_symbol(words.tokens[at + 1], "(") else at
-        begin, behind = words.places[end]
-        # a row without the value has been taken, so it was 0
-        edits[end] = words.sql[begin:behind] + (b" DEFAULT 0" if is_not_null else b" NULL")
+def _with_said_defaults(words: StatementWords, unused: bytes) -> bytes:
+    """``unused``: the default of a column that must not be NULL."""
+    tokens, edits = words.tokens, dict[int, bytes]()
+    columns = next((at for at, token in enumerate(tokens) if is_symbol(token, "(") or token.upper in _NO_COLUMNS), None)
+    if columns is None or not is_symbol(tokens[columns], "("):
+        return words.sql
+    behind, keys = group_end(tokens, columns), _primary_key(tokens)
+    for at, is_not_null in open_timestamps(tokens):
+        if not columns < at < behind:
+            # an alias of a query
+            continue
+        end = group_end(tokens, at + 1) - 1 if is_symbol(tokens[at + 1], "(") else at
+        first, last = words.places[end]
+        is_key = tokens[at - 1].text.lower() in keys or _is_key(tokens[end + 1 : behind])
+        # a row without the value has been taken, so it was 0; under a mode without 0 none has been
+        said = b" DEFAULT " + unused if is_not_null or is_key else b" NULL"
+        edits[end] = words.sql[first:last] + said
     return words.replaced(edits)
+
+
+def _primary_key(tokens: Sequence[Token]) -> frozenset[str]:
+    """The columns of PRIMARY KEY (..), in lower case: without a word they are NOT NULL."""
+    for at, (one, other) in enumerate(pairwise(tokens)):
+        if one.upper == "PRIMARY" and other.upper == "KEY":
+            begin = next((index for index in range(at + 2, len(tokens)) if is_symbol(tokens[index], "(")), None)
+            # PRIMARY KEY of a column has a comma or the list's end in front of the next parenthesis
+            if begin is not None and not any(is_symbol(token, ",") for token in tokens[at + 2 : begin]):
+                return frozenset(token.text.lower() for token in tokens[begin : group_end(tokens, begin)])
+    return frozenset()
+
+
+def _is_key(behind: Sequence[Token]) -> bool:
+    """Whether a column's definition says PRIMARY KEY, or KEY alone, which is the same. ``behind``: its type."""
+    before = ""
+    for token in behind:
+        if is_symbol(token, ",") or is_symbol(token, ")"):
+            return False
+        if token.upper == "KEY" and before != "UNIQUE":
+            return True
+        before = token.upper
+    return False
 
 
 def read_under_another_mode(sql: bytes, context: SessionContext, source: Flavor) -> bool:

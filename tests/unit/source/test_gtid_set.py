@@ -124,6 +124,7 @@ def test_mariadb_keeps_the_newest_of_each_domain_and_the_last_listed_of_a_head()
         pytest.param("0-7-500", "0-7-1100", 7, 1001, "0-7-1000", id="a seed of a replica"),
         pytest.param("0-7-500", "0-8-1100", 7, 1001, "0-7-1000", id="a seed, then another source"),
         pytest.param("0-7-500", "0-7-1100", 7, 601, "", id="what changed nothing"),
+        pytest.param("0-7-500", "0-7-600", 7, 601, "", id="the place of a replica, asked before the log was read"),
         pytest.param("0-7-500", "0-7-400", 7, 1001, "", id="numbers that no replication has reached"),
         pytest.param("", "0-7-1100", 7, 1001, "", id="nothing before"),
         pytest.param("0-7-1000,0-1-5", "0-7-1000", 1, 1001, "", id="the channel has begun behind it"),
@@ -133,8 +134,11 @@ def test_what_a_mariadb_log_lacks_between_two_transactions(
     before: str, positions: str, server_id: int, number: int, lost: str
 ) -> None:
     gtid = MariadbGtid(number, 0, MariadbGtidFlag(0))
-    found = MariadbGtidSet.parse(before).passed_over(MariadbGtidSet.parse(positions), gtid, server_id)
-    assert found == lost
+    numbers, reached = MariadbGtidSet.parse(before), MariadbGtidSet.parse(positions)
+    # the source's own number is 1
+    in_file = numbers.passed_over(reached, gtid, server_id, is_own=server_id == 1, begins_file=False)
+    assert in_file == (lost if server_id == 1 else "")
+    assert numbers.passed_over(reached, gtid, server_id, is_own=server_id == 1, begins_file=True) == lost
 
 
 def test_a_mariadb_log_and_what_was_put_in_besides_are_both_in_the_set() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor, SessionContext
-from binlane.sql.other_family import as_in_family, read_under_another_mode
+from binlane.sql.other_family import as_in_family, null_as_in_mariadb, read_under_another_mode
+from binlane.sql.parse.analyze import analyze
 from binlane.sql.plain_statement import plain
 
 CASES = {
@@ -87,3 +88,26 @@ def test_a_text_that_was_read_under_another_mode_is_recognised_behind_comments(f
     assert not read_under_another_mode(sql, session, Flavor.MYSQL)
     other = sql.replace(b"sql_mode", b"max_statement_time")
     assert not read_under_another_mode(other, session, Flavor.MARIADB)
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ("(ts TIMESTAMP PRIMARY KEY)", "(ts TIMESTAMP DEFAULT 0 PRIMARY KEY)"),
+        ("(ts TIMESTAMP(3) KEY)", "(ts TIMESTAMP(3) DEFAULT 0 KEY)"),
+        ("(ts TIMESTAMP, v INT, PRIMARY KEY USING BTREE (v, ts))",
+         "(ts TIMESTAMP DEFAULT 0, v INT, PRIMARY KEY USING BTREE (v, ts))"),
+        ("(ts TIMESTAMP UNIQUE KEY, v INT PRIMARY KEY)", "(ts TIMESTAMP NULL UNIQUE KEY, v INT PRIMARY KEY)"),
+        ("(ts TIMESTAMP NOT NULL)", "(ts TIMESTAMP DEFAULT 0 NOT NULL)"),
+        ("AS SELECT x.a timestamp FROM (SELECT 1 a) x", "AS SELECT x.a timestamp FROM (SELECT 1 a) x"),
+        ("(ts TIMESTAMP) AS SELECT x.a timestamp FROM x", "(ts TIMESTAMP NULL) AS SELECT x.a timestamp FROM x"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("mode", [0, 1 << 24])
+def test_columns_of_a_temporary_table_say_what_mariadb_gives_them(columns: str, expected: str, mode: int) -> None:
+    context = SessionContext(sql_mode=mode, explicit_defaults_for_timestamp=True)
+    sql = f"CREATE TEMPORARY TABLE t {columns}".encode()
+    facts = analyze(sql.decode(), database="app", flavor=Flavor.MARIADB)
+    # MySQL takes no 0 under NO_ZERO_DATE
+    said = expected if not mode else expected.replace("DEFAULT 0", "DEFAULT '1970-01-02 00:00:00'")
+    assert null_as_in_mariadb(sql, context, facts)[0].decode() == f"CREATE TEMPORARY TABLE t {said}"

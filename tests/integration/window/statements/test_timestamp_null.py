@@ -394,6 +394,14 @@ def test_of_mariadb_a_temporary_table_has_the_columns_that_its_definition_means(
             f"INSERT INTO tenant_1.u SELECT {number} + id, a, b, c FROM tenant_1.x ORDER BY id",
             "DROP TEMPORARY TABLE tenant_1.x",
         )
+    run_on(
+        channel.source,
+        *(ON, BY_STATEMENT, "SET SESSION time_zone = '+00:00'", "SET SESSION sql_mode = 'TRADITIONAL'", at(AT)),
+        "CREATE TEMPORARY TABLE tenant_1.k (ts TIMESTAMP PRIMARY KEY, v TIMESTAMP NOT NULL)",
+        "INSERT INTO tenant_1.k VALUES ('2020-01-01', NULL)",
+        "INSERT INTO tenant_1.u SELECT 2, ts, v, NULL FROM tenant_1.k",
+        "DROP TEMPORARY TABLE tenant_1.k",
+    )
     assert channel.run() is not None
     query = "SELECT id, a IS NULL, b IS NULL, 0 + c FROM tenant_1.u WHERE id > 9 ORDER BY id"
     found = channel.source.query(query)
