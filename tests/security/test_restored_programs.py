@@ -41,7 +41,7 @@ ATTACKS: Final = (
 def _require(attack: tuple[str, str, str], flavor: Flavor) -> None:
     kind, statement, client = attack
     require_program(
-        ProgramText(kind, "back", "p", statement, client, client and "utf8mb4_bin", "", ""), {"back"}, flavor
+        ProgramText(kind, "back", "p", statement, client, client and "utf8mb4_bin", "", "", ""), {"back"}, flavor
     )
 
 

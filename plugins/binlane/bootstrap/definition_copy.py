@@ -69,6 +69,9 @@ class Definition:
     collation: str = ""
     sql_mode: str = ""
     time_zone: str = ""
+    database_collation: str = ""
+    """The database's default when a program was made: the server keeps it, and reads parameters, variables and
+    temporary tables without a character set by it for ever."""
     broken: bool = False
     """A view that the source says is broken: what it needs is gone."""
 
@@ -293,6 +296,8 @@ class _Reader:
         text = [(row[at] or b"").decode() if at is not None else "" for at in (client, mode)]
         collation = (row[client + 1] or b"").decode() if client is not None else ""
         definition = Definition(kind, database, name, statement, text[0], collation, text[1])
+        if client is not None and mode is not None:
+            definition = replace(definition, database_collation=(row[client + 2] or b"").decode())
         _require_own(definition, self.session)
         return definition
 
@@ -366,17 +371,33 @@ def _make(session: Session, definition: Definition) -> None:
             session.execute(f"SET sql_mode = {quoted(definition.sql_mode)}")
         if definition.time_zone:
             session.execute(f"SET time_zone = {quoted(definition.time_zone)}")
+    before = _with_default_of(session, definition)
     try:
         session.execute(definition.statement)
     except pymysql.err.MySQLError:
         # a connection that is lost cannot be set back, and the error must be the one that it was lost with
         with contextlib.suppress(pymysql.err.MySQLError):
-            _as_before(session, changed=changed)
+            _as_before(session, definition, before, changed=changed)
         raise
-    _as_before(session, changed=changed)
+    _as_before(session, definition, before, changed=changed)
 
 
-def _as_before(session: Session, *, changed: bool) -> None:
+def _with_default_of(session: Session, definition: Definition) -> str:
+    """Give the database the default that it had when the program was made, as a dump does; returns its present one,
+    empty if it is left. No session variable decides it."""
+    wanted = definition.database_collation
+    if not wanted:
+        return ""
+    [(present,)] = session.texts("SELECT @@collation_database")
+    if wanted == present or not session.rows(f"SHOW COLLATION WHERE `Collation` = {quoted(wanted)}"):
+        return ""
+    session.execute(f"ALTER DATABASE {identifier(definition.database)} COLLATE {wanted}")
+    return str(present)
+
+
+def _as_before(session: Session, definition: Definition, default: str, *, changed: bool) -> None:
+    if default:
+        session.execute(f"ALTER DATABASE {identifier(definition.database)} COLLATE {default}")
     if changed:
         session.execute("SET NAMES utf8mb4")
         session.execute(f"SET sql_mode = '{WRITE_MODE}', time_zone = '+00:00'")

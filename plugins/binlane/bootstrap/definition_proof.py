@@ -36,8 +36,9 @@ _SONAME: Final = 3
 def foreign_part(definition: Definition, session: Session) -> str | None:
     """What a definition has that none of its object has, for messages; None if there is nothing. ``session``: on the
     server that has shown it, or will run it."""
-    if not all(map(_WORD.fullmatch, (definition.client, definition.collation))):
-        return f"the character set {definition.client} {definition.collation}"
+    words = definition.client, definition.collation, definition.database_collation
+    if not all(map(_WORD.fullmatch, words)):
+        return f"the character set {' '.join(words)}"
     if definition.kind == "DATABASE":
         is_own = _Head.of(definition, session).is_of_database()
     elif definition.kind in _OF_ROWS:

@@ -73,7 +73,7 @@ def _final(flavor: Flavor, each: Definition, databases: Mapping[str, str], todo:
             f"{where}: expected a text in {each.client or 'UTF-8'}, the character set of its client, found bytes that "
             "are no character of it: make it anew behind SET NAMES utf8mb4"
         )
-    session_state = (each.client, each.collation, each.sql_mode, each.time_zone)
+    session_state = (each.client, each.collation, each.sql_mode, each.time_zone, each.database_collation)
     return ProgramText(each.kind, databases[each.database], each.name, statement, *session_state)
 
 
@@ -182,6 +182,7 @@ def require_programs(programs: tuple[ProgramText, ...], databases: Collection[st
             collation=each.collation,
             sql_mode=each.sql_mode,
             time_zone=each.time_zone,
+            database_collation=each.database_collation,
         )
         for each in programs
     ]
@@ -198,7 +199,7 @@ def require_program(each: ProgramText, databases: Collection[str], flavor: Flavo
     made = OBJECT.match(text)
     kind = "" if made is None else made["kind"].decode().upper()
     is_known = each.kind in _PROGRAMS and kind == each.kind.split()[0] and each.database in databases
-    words = [*filter(None, (each.client, each.collation))]
+    words = [*filter(None, (each.client, each.collation, each.database_collation))]
     is_plain = not has_condition(text, context, flavor)
     try:
         require_own(text, statement_facts(text, context, flavor), databases, each.name)

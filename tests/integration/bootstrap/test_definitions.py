@@ -179,3 +179,27 @@ def test_what_is_dropped_while_definitions_are_read_is_left_out_where_it_may_go(
     run_on(either.source, "DROP DATABASE IF EXISTS app", "CREATE DATABASE app", *OBJECTS.values())
     with pytest.raises(SourceError):
         read(either, drop, may_go=False)
+
+
+def test_programs_keep_the_default_of_their_database_by_which_they_are_read(either: Channel) -> None:
+    run_on(
+        either.source,
+        "CREATE DATABASE app CHARACTER SET latin1",
+        "CREATE TABLE app.t (a VARCHAR(20) PRIMARY KEY) CHARACTER SET utf8mb4",
+        "CREATE FUNCTION app.f(a VARCHAR(20)) RETURNS VARCHAR(20) DETERMINISTIC RETURN CHARSET(a)",
+        "CREATE TRIGGER app.fires BEFORE INSERT ON app.t FOR EACH ROW SET NEW.a = 7",
+        "CREATE EVENT app.e ON SCHEDULE EVERY 1 DAY DO SELECT 1",
+        "ALTER DATABASE app CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
+        "CREATE PROCEDURE app.p(a VARCHAR(20)) SELECT a",
+    )
+    run_on(either.target, "CREATE DATABASE app CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", log=False)
+    run_on(either.target, "CREATE TABLE app.t (a VARCHAR(20) PRIMARY KEY) CHARACTER SET utf8mb4", log=False)
+    source, target = read_session(either.endpoints.source), write_session(either.endpoints.target)
+    assert make_behind_rows(target, read_programs(source, ["app"], [TableKey("app", "t")])) == []
+    for kind in ("routine", "trigger", "event"):
+        place = f"information_schema.{kind}s WHERE {kind}_schema = 'app'"
+        query = f"SELECT {kind}_name, database_collation FROM {place} ORDER BY 1"
+        assert either.target.query(query) == either.source.query(query)
+    assert either.target.query("SELECT app.f('a')") == [("latin1",)]
+    default = "SELECT default_collation_name FROM information_schema.schemata WHERE schema_name = 'app'"
+    assert either.target.query(default) == [("utf8mb4_bin",)]

@@ -83,6 +83,8 @@ class ProgramText:
     collation: str
     sql_mode: str
     time_zone: str
+    database_collation: str
+    """The default of its database when it was made."""
 
 
 @dataclass(frozen=True, slots=True)
