@@ -44,6 +44,7 @@ from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.plain_statement import plain
 from binlane.sql.scheduled_event import disabled
 from binlane.sql.shared_reading import AmbiguousTextError, Reader, Version, as_read_by_source
+from binlane.sql.sql_modes import REMOVED_FROM_MYSQL
 
 _DATABASE: Final = re.compile(
     rb"(CREATE|ALTER|DROP)\s+(?:DATABASE|SCHEMA)\s+(?:IF\s+(?:NOT\s+)?EXISTS\s+)?"
@@ -342,7 +343,22 @@ class DumpLoad:
         known = [each for each in found if each["variable"] is None or each["variable"].upper() in _SESSION]
         for each in known:
             self._assign(each)
-        return b"SET " + b", ".join(each.group().strip(b" \t\r\n\f\v,") for each in known) if known else None
+        return b"SET " + b", ".join(map(self._assigned, known)) if known else None
+
+    def _assigned(self, each: re.Match[bytes]) -> bytes:
+        """The assignment as the target takes it."""
+        text, value = each.group().strip(b" \t\r\n\f\v,"), each["value"] or b""
+        if (each["variable"] or b"").upper() != _MODE or value[:1] != b"'":
+            return text
+        return text[: len(text) - len(value)] + self._modes_there(value.decode()).encode()
+
+    def _modes_there(self, value: str) -> str:
+        """Modes, in quotes, without those that the target has not: MySQL 5.7 writes one with each program that MySQL
+        8.0 has removed."""
+        if self.session.flavor is not Flavor.MYSQL:
+            return value
+        names = value.strip("'").split(",")
+        return f"'{','.join(name for name in names if name.upper() not in REMOVED_FROM_MYSQL)}'"
 
     def _assign(self, each: re.Match[bytes]) -> None:
         """Follow the variables that decide how texts are read. Raises ConfigError for a value that is not known."""
@@ -362,7 +378,7 @@ class DumpLoad:
         elif variable == _MODE and _MODES.fullmatch(value) is None:
             raise self._unknown(each.group(), "with names of modes in quotes")
         if variable == _MODE:
-            self._modes = value
+            self._modes = self._modes_there(value)
         elif variable == _ZONE:
             self._zone = value
         else:

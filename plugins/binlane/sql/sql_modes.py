@@ -55,6 +55,14 @@ MODES_OF_ONE_FAMILY: Final = frozenset(
     }
 )
 """Modes that the other family does not have and that ``translated`` translates or leaves out."""
+REMOVED_FROM_MYSQL: Final = frozenset(
+    {
+        *("DB2", "MAXDB", "MSSQL", "MYSQL323", "MYSQL40", "ORACLE", "POSTGRESQL", "NO_AUTO_CREATE_USER"),
+        *("NO_FIELD_OPTIONS", "NO_KEY_OPTIONS", "NO_TABLE_OPTIONS"),
+    }
+)
+"""Modes of MySQL 5.7 that 8.0 refuses (1231). None has an effect on definitions or rows: those of the combinations have
+names of their own, which a server shows beside."""
 
 
 def alike_modes(names: str, flavor: Flavor) -> tuple[str, ...]:

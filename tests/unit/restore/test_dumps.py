@@ -151,6 +151,19 @@ def load() -> DumpLoad:
     )
 
 
+def test_modes_that_mysql_has_removed_are_left_out() -> None:
+    """With the default mode of MySQL 5.7, which stands in front of each of its programs, 8.0 refuses the SET (1231)."""
+    loading = DumpLoad(Session(None, Flavor.MYSQL, None), (8, 4, 0), "dump.sql", {"shop": "back"}, ())
+    mode = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_AUTO_CREATE_USER,NO_ENGINE_SUBSTITUTION"
+    kept = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION"
+    of_dump = b"/*!50003 SET sql_mode              = '%b' */"
+    assert loading.statement(of_dump % mode.encode()) == f"SET sql_mode              = '{kept}'".encode()
+    # what is sent is what the next statement is read by
+    assert loading.statement(of_dump % b"ORACLE,NO_KEY_OPTIONS") == b"SET sql_mode              = ''"
+    assert not loading._context.sql_mode
+    assert load().statement(of_dump % mode.encode()) == f"SET sql_mode              = '{mode}'".encode()
+
+
 def made(*statements: bytes) -> list[bytes]:
     loading = load()
     loading.statement(b"SET TIME_ZONE='+00:00'")
