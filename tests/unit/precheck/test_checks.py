@@ -24,13 +24,23 @@ from binlane.precheck.situation.finding import Finding, raise_if_fatal
 from binlane.precheck.situation.parser import ParserAnswers, Verdict
 from binlane.precheck.situation.situation import Needs, Situation, TargetSituation
 from binlane.precheck.target import open_transactions
+from binlane.precheck.target.portability import unsupported
 from binlane.schema.compare import Severity
 from binlane.schema.model import Column, ForeignKey, Generated, Key, KeyColumn, Schema, Table, Trigger
 from binlane.schema.programs import Program
 from binlane.shards.selection import EVERYTHING, Selection
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.lexer import Unreadable
-from binlane.sql.requirements import CASCADE_TRIGGERS, COMPUTED_MODE, DEFINER, PRIVILEGE, UNLOGGED_LENGTH, Requirement
+from binlane.sql.requirements import (
+    BARE_CHARSET,
+    CASCADE_TRIGGERS,
+    COMPUTED_MODE,
+    CONVERTED,
+    DEFINER,
+    PRIVILEGE,
+    UNLOGGED_LENGTH,
+    Requirement,
+)
 from binlane.work.logged_statements import LaneStatement
 from tests.unit.binlog.row_events import EVERY_COLUMN, table_map_body
 from tests.unit.plan.logs import settings
@@ -687,3 +697,23 @@ def test_what_an_older_mysql_has_answered_otherwise_is_named(sql: str, since: st
         found = said(with_statement(sql, tables=tables, logged_by=frozenset({logged_by})), "other-versions")
         assert len(found) == (is_older and since != "")
         assert all(re.search(since, each) for each in found)
+
+
+@pytest.mark.parametrize("feature", [BARE_CHARSET, CONVERTED])
+@pytest.mark.parametrize(
+    ("detail", "source", "is_refused"),
+    [
+        ("utf8mb4 = utf8mb4_bin", Flavor.MARIADB, True),
+        ("latin1 = latin1_bin", Flavor.MARIADB, True),
+        ("utf8mb4 = utf8mb4_uca1400_ai_ci", Flavor.MARIADB, False),
+        ("utf8mb4 = utf8mb4_general_ci", Flavor.MYSQL, False),
+    ],
+)
+def test_a_collation_that_a_session_of_mariadb_has_chosen_for_a_character_set_is_none_of_mysql(
+    feature: str, detail: str, source: Flavor, is_refused: bool
+) -> None:
+    """MySQL would convert and compare by its own: other rows."""
+    found = unsupported(Requirement(feature, "t", detail), facts(), source, frozenset())
+    assert (found is not None) == is_refused
+    if found is not None:
+        assert "which has no character_set_collations" in found[0]

@@ -153,10 +153,15 @@ def unsupported(
     if requirement.feature == TRUSTED_FUNCTION:
         return None if target.trusts_functions else untrusted_function(target)
     if requirement.feature in (BARE_CHARSET, CONVERTED):
-        # to MySQL it is one of utf8mb4_0900_ai_ci and utf8mb4_general_ci, as the session says (``transaction.decode``)
-        knows = target.flavor is Flavor.MYSQL or target.number >= _CHARSET_COLLATIONS
         advice = _ADVICE_CONVERTED if requirement.feature == CONVERTED else _ADVICE_BARE
-        return None if knows else (f"{target.version}: character_set_collations came with 11.2", advice)
+        if target.flavor is Flavor.MARIADB:
+            knows = target.number >= _CHARSET_COLLATIONS
+            return None if knows else (f"{target.version}: character_set_collations came with 11.2", advice)
+        # it is utf8mb4_0900_ai_ci or utf8mb4_general_ci there, as the session says (``transaction.decode``)
+        is_usual = source is Flavor.MYSQL or requirement.detail.endswith(_USUAL_SINCE_11_5)
+        return (
+            None if is_usual else (f"{target.flavor} {target.version}, which has no character_set_collations", advice)
+        )
     if requirement.feature == LONG_DEFAULT and source is Flavor.MYSQL:
         return None if target.flavor is Flavor.MYSQL else (f"{target.version}, which accepts it", _ADVICE_LEFT_OUT)
     if requirement.feature == TRUSTED_MAKER:
@@ -205,6 +210,8 @@ _NOT_TRANSACTIONAL: Final = (
     "(docs/compatibility.md describes the risk)",
 )
 _CHARSET_COLLATIONS: Final = (11, 2, 1)
+_USUAL_SINCE_11_5: Final = "_uca1400_ai_ci"
+"""End of the collations that MariaDB's default of character_set_collations names."""
 _ADVICE_BARE: Final = (
     "write the collation beside the character set on the source, or set character_set_collations = '' there, as it was"
     " before 11.5; for this window make the object on the target by hand and begin the channel behind it"
