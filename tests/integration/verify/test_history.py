@@ -56,3 +56,16 @@ def test_lost_history_is_drift_until_it_is_equal_again(
     run_on(channel.source, f"DELETE HISTORY FROM app.{name}", log=False)
     assert channel.cli("verify", CHANNEL) == 0
     assert states(channel) == set()
+
+
+@pytest.mark.parametrize("name", ["bare", "named"])
+def test_a_last_transaction_that_says_it_is_long_past_hides_no_lost_history(name: str, channel: Channel) -> None:
+    run_on(channel.source, f"SET timestamp = {BEGIN}", *TABLES)
+    run_on(channel.source, f"SET timestamp = {BEGIN}", f"INSERT INTO app.{name} (id, a) VALUES (1, 0), (2, 0)")
+    for number in (1, 2):
+        run_on(channel.source, f"SET timestamp = {BEGIN + 1_000 * number}", f"UPDATE app.{name} SET a = a + 1")
+    run_on(channel.source, f"SET timestamp = {BEGIN - 10_000_000}", "INSERT INTO app.plain VALUES (1, 0)")
+    assert channel.run() is not None
+    assert states(channel) == set()
+    run_on(channel.target, f"DELETE HISTORY FROM app.{name}", log=False)
+    assert states(channel) == {(name, "drift")}
