@@ -409,6 +409,9 @@ def test_a_restore_whose_file_is_lost_can_be_forgotten(
         file.unlink()
     else:
         file.write_text("")
+        assert channel.cli("restore", "--drop", "r1", "--onto", "source_server") != 0
+        assert f"its file {file} stays" in capsys.readouterr().err
+        assert file.exists()
     for asked in (("--continue", "r1"), ("--drop", "r1")):
         assert channel.cli("restore", *asked) != 0
         assert "`binlane restore --drop r1 --onto CONNECTION` forgets it on that target" in capsys.readouterr().err
@@ -419,6 +422,29 @@ def test_a_restore_whose_file_is_lost_can_be_forgotten(
     assert not file.exists()
     run_on(channel.target, "DROP DATABASE back_unfinished", log=False)
     assert scene.restore("r1", "--yes", base="one.sql") == 0, capsys.readouterr().err
+    assert contents(channel.target, "back") == scene.expected
+
+
+def test_a_connection_that_a_shell_does_not_know_loses_no_file_of_a_restore(
+    channel: Channel, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = scene_of(channel)
+    with monkeypatch.context() as patch:
+        patch.setitem(restoring._STAGES, "rolling", Mock(side_effect=PositionError("killed")))
+        assert scene.restore("r1", "--yes", base="one.sql") != 0
+    file = channel.channels.parent / "restores" / "r1.toml"
+    known = channel.environment.pop("AIRFLOW_CONN_SOURCE_SERVER")
+    monkeypatch.delenv("AIRFLOW_CONN_SOURCE_SERVER", raising=False)
+    capsys.readouterr()
+    assert channel.cli("restore", "--continue", "r1") != 0
+    said = capsys.readouterr().err
+    assert "AIRFLOW_CONN_SOURCE_SERVER" in said
+    assert "forgets" not in said
+    assert channel.cli("restore", "--drop", "r1", "--onto", "target_server") != 0
+    assert "`binlane restore --drop r1`, without --onto" in capsys.readouterr().err
+    assert file.exists()
+    channel.environment["AIRFLOW_CONN_SOURCE_SERVER"] = known
+    assert channel.cli("restore", "--continue", "r1") == 0, capsys.readouterr().err
     assert contents(channel.target, "back") == scene.expected
 
 

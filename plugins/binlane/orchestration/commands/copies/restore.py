@@ -20,7 +20,7 @@ from binlane.bootstrap.definition_copy import contents, drop_database
 from binlane.bootstrap.row_copy import count_rows
 from binlane.bootstrap.sessions import Session, answering, definition_session, write_session
 from binlane.choices import FROM_LOG
-from binlane.config import ChannelConfig, require_channel_name
+from binlane.config import ChannelConfig, load_channel, require_channel_name
 from binlane.connections import Endpoints, Resolver, environment_resolver
 from binlane.errors import BinlaneError, ConfigError, PositionError, TableMismatchError, WindowBusyError
 from binlane.health.progress import Stage, stage_of
@@ -312,15 +312,15 @@ class _Running:
             f"if the file of this restore was lost, `binlane restore --drop {name} --onto CONNECTION` forgets it on "
             "that target"
         )
-        if not (folder / f"{name}.toml").exists():
+        file = folder / f"{name}.toml"
+        if not file.exists():
             raise ConfigError(
                 f"{folder}: expected the file of a restore {name}, found none; `binlane restore --list` shows those of "
                 f"this machine; {lost}"
             )
-        try:
-            channel, endpoints = load(name, folder, resolve)
-        except ConfigError as exc:
-            raise ConfigError(f"{exc}; {lost}") from exc
+        if (damage := _damage(file)) is not None:
+            raise ConfigError(f"{damage}; {lost}") from damage
+        channel, endpoints = load(name, folder, resolve)
         return cls(name, channel, endpoints, console, [])
 
     def ask_log(self) -> None:
@@ -355,6 +355,16 @@ class _Running:
     def enter(self, found: Restore, stage: str, programs: RestorePrograms | None = None) -> None:
         with engine_of(self.endpoints.target).begin() as connection:
             set_stage(connection, found, stage, programs)
+
+
+def _damage(file: Path) -> ConfigError | None:
+    """Why the channel file of a restore cannot be read; None if it can. Its connections are not asked for: what this
+    shell does not know of them says nothing about the file."""
+    try:
+        load_channel(file)
+    except ConfigError as exc:
+        return exc
+    return None
 
 
 def _take_lease(session: Session, name: str, lease: str | None = None) -> None:
@@ -585,14 +595,11 @@ def drop_restore(
 
 def forget_lost(name: str, onto: str, channels: Path, *, by: str | None = None, resolve: Resolver | None = None) -> str:
     """Forget a restore whose channel file is lost or cannot be read, on the target ``onto``. All databases stay: its
-    row alone does not prove which ones are its own. Raises ConfigError for one whose file can be read."""
+    row alone does not prove which ones are its own. Raises ConfigError for one whose file can be read, and for a file
+    of which the target has nothing."""
     file = folder_of(channels) / f"{name}.toml"
     require_channel_name(name, file)
-    try:
-        load(name, file.parent, resolve)
-    except ConfigError:
-        pass
-    else:
+    if file.exists() and _damage(file) is None:
         raise ConfigError(
             f"restore {name}: its file {file} says all that is needed: `binlane restore --drop {name}`, without --onto"
         )
@@ -611,6 +618,11 @@ def forget_lost(name: str, onto: str, channels: Path, *, by: str | None = None, 
                 forget_restore(connection, name)
             stay = f"these databases stay, drop those that you do not want: {', '.join(there)}" if there else ""
             said = one_line(f"it was {found.stage}; {stay or 'none of its databases is there'}")
+        elif file.exists():
+            raise ConfigError(
+                f"restore {name}: expected it on {target}, found nothing of it: its file {file} stays, because another "
+                f"target may have the restore; name that one with --onto, or delete the file if none has it"
+            )
     file.unlink(missing_ok=True)
     return f"restore {name}: forgotten on {target}; {said}"
 
