@@ -14,6 +14,7 @@ from typing import Any, Final
 import pymysql
 import pytest
 
+from binlane.apply.rows.named_objects import NamedObjects
 from binlane.bootstrap.computed_columns import RowCopy
 from binlane.bootstrap.row_copy import Chunk, Copier, RemainingTable, copy_chunk, in_transaction
 from binlane.bootstrap.sessions import Session, read_session, write_session
@@ -25,6 +26,7 @@ from binlane.orchestration.commands.copies.missing_tables import MissingTable, f
 from binlane.orchestration.commands.repair import apply_plan, make_plan
 from binlane.orchestration.commands.verify import verify
 from binlane.orchestration.terminal import Terminal
+from binlane.precheck.results import checked_of
 from binlane.repair.plan import Action
 from binlane.restore.dump_folder import DumpFolder
 from binlane.restore.dump_load import DumpLoad
@@ -121,6 +123,73 @@ def test_rows_that_are_written_by_sql_call_no_function_that_changes_anything(
     with pytest.raises(BinlaneError, match="expected a table, found a view"):
         channel.run()
     assert channel.target.query("SELECT n FROM victim.t") == []
+
+
+STATEMENTS: Final = {
+    "a view in the table's place": (RENAMED, "expected a table, found a view"),
+    "another view": (
+        ("CREATE OR REPLACE SQL SECURITY INVOKER VIEW app.v AS SELECT b.* FROM app.b WHERE app.f() = 1",),
+        "view app.v: expected what the precheck",
+    ),
+    "another routine": (
+        (
+            "DROP FUNCTION app.g",
+            "CREATE FUNCTION app.g() RETURNS INT MODIFIES SQL DATA SQL SECURITY INVOKER "
+            "BEGIN INSERT INTO victim.t VALUES (1); RETURN 1; END",
+        ),
+        "function app.g: expected what the precheck",
+    ),
+}
+LOGGED: Final = {
+    "a view in the table's place": "UPDATE app.t SET n = n + 1",
+    "another view": "UPDATE app.v SET n = n + 1",
+    "another routine": "UPDATE app.b SET n = n + app.g()",
+}
+
+
+@pytest.mark.parametrize(
+    ("what", "moment"), [*((what, "in front") for what in STATEMENTS), ("another routine", "between")]
+)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_logged_statement_calls_no_function_that_the_precheck_has_not_seen(
+    family: str, what: str, moment: str, channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the precheck and the lane, and between the lane's look and the statement, which is rolled back."""
+    channel = channel_of(family, family)
+    swap, refused = STATEMENTS[what]
+    channel.on_both(
+        "CREATE DATABASE app",
+        TABLE,
+        *EVIL,
+        "CREATE FUNCTION app.g() RETURNS INT DETERMINISTIC NO SQL RETURN 1",
+    )
+    if what != "a view in the table's place":
+        channel.on_both("CREATE TABLE app.b (n INT PRIMARY KEY)", "CREATE VIEW app.v AS SELECT n FROM app.b")
+    table = "app.t" if what == "a view in the table's place" else "app.b"
+    channel.on_both(f"INSERT INTO {table} VALUES (1)")
+    run_on(channel.source, "SET SESSION binlog_format = STATEMENT", LOGGED[what])
+
+    if moment == "in front":
+        # where a rollback takes nothing back
+        run_on(channel.target, "ALTER TABLE victim.t ENGINE = MyISAM", log=False)
+
+    def checked(*arguments: Any, **named: Any) -> Any:
+        run_on(channel.target, *swap, log=False)
+        return checked_of(*arguments, **named)
+
+    def held(objects: NamedObjects, *arguments: Any) -> None:
+        hold(objects, *arguments)
+        run_on(channel.target, *swap, log=False)
+
+    if moment == "between":
+        hold = NamedObjects.hold
+        monkeypatch.setattr(NamedObjects, "hold", held)
+    else:
+        monkeypatch.setattr("binlane.orchestration.steps.checked_of", checked)
+    with pytest.raises(BinlaneError, match=refused):
+        channel.run()
+    assert channel.target.query("SELECT n FROM victim.t") == []
+    assert channel.target.query("SELECT n FROM app.b") == [(1,)]
 
 
 @pytest.mark.parametrize("family", FAMILIES)

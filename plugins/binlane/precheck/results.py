@@ -18,11 +18,19 @@ from binlane.precheck.definitions.noted import partitioned_as_it_is, read_defini
 from binlane.precheck.definitions.program_checks import keep_known
 from binlane.precheck.situation.facts import Source
 from binlane.precheck.situation.situation import Situation, databases_of
-from binlane.precheck.statements.window_statements import alike_behind
+from binlane.precheck.statements.window_statements import (
+    alike_behind,
+    changed_by_window,
+    first_reached,
+    may_reach_programs,
+    reach_of_window,
+)
 from binlane.schema.canonical import canonical_json
 from binlane.schema.codec import schema_from_json, schema_to_json
 from binlane.schema.model import Schema
+from binlane.sql.programs.comparison import as_difference
 from binlane.sql.programs.known import KnownPrograms
+from binlane.sql.programs.marks import ProgramMark, mark_of
 from binlane.work import files
 from binlane.work.files import Digests, WorkFolder
 
@@ -32,6 +40,13 @@ class PartitionedTables:
     """partitioned.json: the target's partitioned tables whose rows the window writes."""
 
     partitioned: frozenset[TableKey]
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedPrograms:
+    """reached.json: the target's routines and views that the window's statements reach."""
+
+    programs: tuple[ProgramMark, ...]
 
 
 LEFT: Final = Codec("remove the file and run the task again", rows=frozenset({TableKey}))
@@ -49,7 +64,27 @@ def keep_for_lanes(situation: Situation) -> Digests:
         known = read_definitions(plans.window)
         tables = situation.target.ask(partitioned_as_it_is, databases_of(plan), known) & plan.applied_tables
         written |= plans.replace(files.PARTITIONED, canonical_json(LEFT.dump(PartitionedTables(tables))))
+    if (marks := _reached(situation)) is not None:
+        written |= plans.replace(files.REACHED, canonical_json(LEFT.dump(ReachedPrograms(marks))))
     return written
+
+
+def _reached(situation: Situation) -> tuple[ProgramMark, ...] | None:
+    """Those that the window's statements reach, as the checks have read them; None where an earlier check has left
+    them, and for a window that has begun, whose own statements may have changed them."""
+    needs = situation.needs
+    if situation.begun or not (needs.statements or needs.loads):
+        return None
+    if not may_reach_programs(situation):
+        return ()
+    programs = [(each, as_difference(each)) for each in situation.stored_programs[1]]
+    reached = first_reached(situation, reach_of_window(situation), [each for _, each in programs])
+    own = changed_by_window(situation)
+    return tuple(
+        ProgramMark(each.kind, each.key) if own(each) else mark_of(each)
+        for each, difference in programs
+        if difference.key in reached
+    )
 
 
 def _is_left(plans: WorkFolder, name: str) -> bool:
@@ -107,7 +142,10 @@ def checked_of(plans: WorkFolder, *, selects: bool) -> Checked:
     if plans.has(files.PARTITIONED):
         left = LEFT.read(PartitionedTables, plans.read(files.PARTITIONED), plans.path(files.PARTITIONED))
         partitioned = left.partitioned
-    return Checked(definitions, partitioned, _rules_of(plans) if selects else AS_LOGGED)
+    reached = None
+    if plans.has(files.REACHED):
+        reached = LEFT.read(ReachedPrograms, plans.read(files.REACHED), plans.path(files.REACHED)).programs
+    return Checked(definitions, partitioned, _rules_of(plans) if selects else AS_LOGGED, reached)
 
 
 def _rules_of(plans: WorkFolder) -> ChannelRules:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -119,6 +119,28 @@ def read_programs(connection: Connection, flavor: Flavor | None = None) -> tuple
     return (*(_with(each, parameters.get((each.key, each.kind), ())) for each in routines), *map(_named, views))
 
 
+def read_named_programs(connection: Connection, names: Mapping[bool, Sequence[TableKey]]) -> list[Program]:
+    """Some of the same, without their parameters. ``names``: those of views (True), which a server of MariaDB opens to
+    show them, and of routines."""
+    flavor, _ = server_version(connection)
+    head = f"routine_schema, routine_name, LOWER(routine_type), {_READABLE_BODY}, '', '', 0"
+    found: list[Program] = []
+    if routines := frozenset(names[False]):
+        query = f"SELECT {{columns}} FROM information_schema.routines WHERE {among('routine_schema', ':names')}"
+        databases = values_of({key.database for key in routines})
+        shown = _read(connection, query, head, _ROUTINE_FACTS, databases)
+        found += _executed(connection, (each for each in shown if each.key in routines))
+    facts, head = (
+        {**_EVERY_VIEW, **_VIEW_FACTS[flavor]},
+        "table_schema, table_name, 'view', NULLIF(view_definition, ''), '', '', 0",
+    )
+    for key in names[True]:
+        of_database = among("table_schema", ":names")
+        query = f"SELECT {{columns}} FROM information_schema.views WHERE {of_database} AND table_name = :name"
+        found += map(_named, _read(connection, query, head, facts, [key.database], key.table))
+    return found
+
+
 def _named(view: Program) -> Program:
     """With its columns' names in its query."""
     facts = dict(view.facts)
@@ -150,11 +172,21 @@ def _with(routine: Program, parameters: Iterable[str]) -> Program:
     return Program(routine.key, routine.kind, routine.text, facts)
 
 
-def _read(connection: Connection, query: str, head: str, facts: Mapping[str, str]) -> Iterator[Program]:
+def _read(
+    connection: Connection,
+    query: str,
+    head: str,
+    facts: Mapping[str, str],
+    databases: Sequence[str] = (),
+    table: str | None = None,
+) -> Iterator[Program]:
     columns = ", ".join((head, *facts.values()))
-    for database, owner, kind, body, name, time, order, *values in connection.execute(
-        text(query.format(columns=columns))
-    ):
+    statement, values_by_name = text(query.format(columns=columns)), dict[str, object]()
+    if databases:
+        statement, values_by_name = statement.bindparams(bindparam("names", expanding=True)), {"names": databases}
+    if table is not None:
+        values_by_name["name"] = table
+    for database, owner, kind, body, name, time, order, *values in connection.execute(statement, values_by_name):
         yield Program(
             TableKey(str(database), str(owner)),
             str(kind),

@@ -48,6 +48,8 @@ SOURCE_TABLES = "source_tables.json"
 """Next to the plan: the source's definitions, at the window's end, of tables that the window alters."""
 PARTITIONED = "partitioned.json"
 """Next to the plan: the partitioned ones of the target's tables that the window writes."""
+REACHED = "reached.json"
+"""Next to the plan: the target's routines and views that the window's statements reach."""
 PRIVATE_FILE = 0o600
 _OPEN_FILE = 0o644
 _OPEN_FOLDER = 0o755

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pymysql
 import pytest
 
+from binlane.apply.rows.named_objects import NamedObjects
 from binlane.apply.rows.writers import BlockWriter
 from binlane.apply.session.cached_state import NEUTRAL_DATABASE
 from binlane.apply.session.connection import LaneSession
@@ -30,7 +31,9 @@ def session(pair: Pair) -> Iterator[LaneSession]:
 
 def run(session: LaneSession, statement: str | bytes, context: SessionContext | None = None) -> BlockWriter:
     payload = statement.encode() if isinstance(statement, str) else statement
-    writer = BlockWriter(session, ContextSetter(session))
+    # as a lane, which holds what a statement names in its session
+    named = NamedObjects(lambda _: (), None, lambda _: False)
+    writer = BlockWriter(session, ContextSetter(session), named=named)
     writer.write([Item(ItemKind.STATEMENT, payload, context=context or SessionContext(database="shop"))], 1)
     return writer
 

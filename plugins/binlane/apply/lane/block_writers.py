@@ -9,9 +9,11 @@ transaction that is innocent.
 from __future__ import annotations
 
 from dataclasses import field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from binlane.apply.lane.options import ApplyOptions
+from binlane.apply.rows.named_objects import NamedObjects
 from binlane.apply.rows.table_guard import TableGuard
 from binlane.apply.rows.writers import BlockWriter
 from binlane.apply.session.context import ContextSetter
@@ -20,6 +22,7 @@ from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules
 from binlane.servers.catalog import TableReader, read_schema
+from binlane.servers.programs import read_named_programs
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from binlane.apply.session.connection import LaneSession
     from binlane.plan.window_plan import WindowPlan
     from binlane.schema.model import Schema
+    from binlane.sql.programs.marks import ProgramMark
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,8 @@ class Checked:
     """The partitioned ones of the target's tables that the window writes; None if this is unknown."""
     rules: ChannelRules = AS_LOGGED
     """Those of the window, which decide once more whose rows are written."""
+    reached: tuple[ProgramMark, ...] | None = None
+    """The target's routines and views that the window's statements reach; None if this is unknown."""
 
 
 UNCHECKED = Checked()
@@ -85,4 +91,5 @@ def block_writer(session: LaneSession, catalog: Connection, options: ApplyOption
     context = ContextSetter(session)
     if log.source is Flavor.MARIADB and session.flavor is Flavor.MYSQL:
         context.make_null_now()
-    return BlockWriter(session, context, guard, options.writer, options.allow_unsafe)
+    named = NamedObjects(partial(read_named_programs, catalog), log.checked.reached, log.altered.names)
+    return BlockWriter(session, context, guard, options.writer, options.allow_unsafe, named)

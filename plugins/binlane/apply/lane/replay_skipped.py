@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from binlane.apply.lane.block_writers import LogFacts, block_writer
+from binlane.apply.lane.block_writers import Checked, LogFacts, block_writer
 from binlane.apply.lane.options import ApplyOptions
 from binlane.apply.lane.replayed_items import require_plain
 from binlane.apply.nontransactional_tables import NontransactionalTables
@@ -93,7 +93,9 @@ def replay_skipped(
                 "changes of a replay that fails and is not recorded: make its changes on the target by hand "
                 f"(`binlane skip {channel} --show {seqno} --write FILE`, `binlane inspect --sql FILE`)"
             )
-        writer = block_writer(session, catalog, options, LogFacts(source, last_seqno=seqno, complete_images=False))
+        # no precheck has looked at a view
+        facts = LogFacts(source, last_seqno=seqno, complete_images=False, checked=Checked(reached=()))
+        writer = block_writer(session, catalog, options, facts)
         tables = SqlRows(session, writer.guard)
         comparing = ComparingRows(writer.rows, tables, _refuse, lambda _: iter(()))
         writer.begin_block(block.format)

@@ -25,10 +25,11 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, Item, ItemKind, RowCounts, SessionContext
 from binlane.plan.transaction.decode import statement_facts
 from binlane.schema.model import Table
-from binlane.sql.charset import dialect_of
+from binlane.sql.charset import dialect_of, is_utf8_client
 from binlane.sql.scheduled_event import disabled
 
 if TYPE_CHECKING:
+    from binlane.apply.rows.named_objects import NamedObjects
     from binlane.apply.rows.table_guard import TableGuard
     from binlane.apply.session.connection import LaneSession
 
@@ -111,6 +112,8 @@ class BlockWriter:
     """The row writer, by its word in ``ROW_WRITERS``."""
     allow_unsafe: bool = False
     """``apply.allow_unsafe``: a NULL whose meaning is not logged is what it is on the target."""
+    named: NamedObjects | None = None
+    """Compares what statements name with what the precheck has seen; None if nothing of the window is known."""
     rows: RowWriter = field(init=False)
 
     def __post_init__(self) -> None:
@@ -118,7 +121,7 @@ class BlockWriter:
 
     def with_rows(self, rows: RowWriter) -> BlockWriter:
         """A writer with the same session and context, whose rows ``rows`` writes."""
-        other = BlockWriter(self.session, self.context, self.guard, self.writer, self.allow_unsafe)
+        other = BlockWriter(self.session, self.context, self.guard, self.writer, self.allow_unsafe, self.named)
         other.rows = rows
         return other
 
@@ -135,6 +138,8 @@ class BlockWriter:
         """
         written = RowCounts()
         self.context.expire()
+        if self.named is not None:
+            self.named.begin()
         for (kind, rows_context), run in groupby(items, key=_run_of):
             if kind is ItemKind.ROWS:
                 self.context.enter_rows(rows_context)
@@ -148,6 +153,8 @@ class BlockWriter:
                     "a block holds a DDL and other items, which it would commit half-way; run the plan job again"
                 )
         self.context.leave()
+        if self.named is not None:
+            self.named.end()
         return written
 
     def prepare(self, item: Item) -> bytes:
@@ -191,17 +198,32 @@ class BlockWriter:
 
     def _statements(self, items: Iterator[Item]) -> None:
         for item in items:
-            text = self.prepare(item)
+            text = self._prepare_held(item)
             try:
                 self.run(item, text)
             except pymysql.err.MySQLError as exc:
                 raise refused_null(exc, item, self.session) from exc
             self._check_nulls(item)
 
+    def _prepare_held(self, item: Item) -> bytes:
+        """``prepare`` for a statement of a block's transaction, which holds what the statement names."""
+        if self.named is None:
+            return self.prepare(item)
+        context = item.context if item.context is not None else SessionContext()
+        facts = statement_facts(item.payload, context, self.session.flavor)
+        if is_utf8_client(context) or all(str(key).isascii() for key in facts.tables):
+            # in the statement's session: it alone sees the temporary tables of its connection
+            text = self.prepare(item)
+            self.named.hold(lambda hold: self.session.cursor.execute(hold.encode()), facts)  # type: ignore[call-overload]
+            return text
+        self.context.leave()
+        self.named.hold(self.session.execute, facts)
+        return self.prepare(item)
+
     def _loads(self, items: Iterator[Item]) -> None:
         loads = Loads(items)
         for item in loads:
-            load(self.session, self.prepare(item), loads.pieces())
+            load(self.session, self._prepare_held(item), loads.pieces())
             self._check_nulls(item)
 
     def _check_nulls(self, item: Item) -> None:

@@ -37,6 +37,7 @@ from binlane.sql.parse.unsafe import (
     WAITING,
     is_refused_by_mysql,
 )
+from binlane.sql.program_names import folded_name
 from binlane.sql.programs.changes import BEHIND, ProgramChange, Since, defined_keys, dropped_unmade, program_changes
 from binlane.sql.programs.comparison import Alike, Comparison, Difference
 from binlane.sql.programs.equivalence import Equivalence
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_HEAD: Final = 16
+"""Tokens of an ALTER in which the names of what it alters are."""
 _MOST_FINDINGS: Final = 20
 _TODO: Final = (
     "let the source do without it, or leave it out (docs/filters.md), or end a window before it (--until with its "
@@ -420,6 +423,29 @@ def _changes(text: LoggedText) -> Iterator[ProgramChange]:
     for change in program_changes(text.tokens, text.facts, text.context.database or ""):
         settles = change.settles and not text.context.error_code
         yield change._replace(settles=settles, seqno=text.seqno, at=text.source)
+
+
+def changed_by_window(situation: Situation) -> Callable[[Program], bool]:
+    """Whether the window's own statements make, change or drop a routine or view, or may."""
+    names, databases = set[TableKey](), set[str]()
+    words = set[str]()
+    for text in situation.every_text:
+        names.update(key for key, _ in programs_made_by(text))
+        if text.words[:1] == ("ALTER",):
+            # characteristics of a routine, or a view
+            words.update(folded_name(token.text) for token in text.tokens[:_HEAD])
+        for change in _changes(text):
+            tables = [*change.replaced, *(each for pair in change.renames for each in pair)]
+            names.update(folded(each) for each in tables)
+            names.update(() if change.name is None else (folded(change.name),))
+            databases.update(folded(each).database for each in tables if not each.table)
+
+    def is_changed(program: Program) -> bool:
+        key = folded(program.key)
+        routine = routine_key(program.key.database, program.key.table)
+        return key in names or routine in names or key.database in databases or key.table in words
+
+    return is_changed
 
 
 def _changes_behind(situation: Situation) -> list[ProgramChange] | None:

@@ -1,0 +1,111 @@
+"""What stands behind the names of a logged statement is what the precheck has looked at.
+
+A session of the target may put a view in a table's place, or exchange a routine or view, at any moment. A function with
+its invoker's privileges would run as binlane's account, and what it changes would be committed. So a lane holds each
+table that a statement names, in the statement's own transaction, and a view must be one that the precheck has looked
+at. The routines and views that the window's statements reach are compared with what the precheck has seen: in front of
+the first statement of a transaction that may run one, so that another one does not run, and behind the last, while the
+server keeps what has run against DDL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING, Final
+
+import pymysql
+
+from binlane.apply.session.held_table import hold_table
+from binlane.apply.session.retry_verdicts import error_code
+from binlane.errors import TableMismatchError
+from binlane.lazy_dataclass import dataclass
+from binlane.model import TableKey
+from binlane.rename_rules import is_system
+from binlane.sql.parse.facts import StatementFacts, StatementKind
+from binlane.sql.programs.marks import ProgramMark, changed
+from binlane.sql.programs.reach import folded
+
+if TYPE_CHECKING:
+    from binlane.schema.programs import Program
+
+_MISSING: Final = frozenset({1049, 1146})
+"""No such database or table: of a temporary table that the statement makes, or the statement's own error."""
+
+
+@dataclass(slots=True)
+class NamedObjects:
+    """The names of the statements of one transaction."""
+
+    read: Callable[[Mapping[bool, Sequence[TableKey]]], Iterable[Program]]
+    """Reads routines and views of the server, as ``read_named_programs`` does, on another connection."""
+    marks: tuple[ProgramMark, ...] | None
+    """Of what the window's statements reach; None if no precheck has left them: then views are not looked at."""
+    is_altered: Callable[[TableKey], bool]
+    """Whether the window itself makes or changes a table or view."""
+    _held: set[TableKey] = field(default_factory=set)
+    _views: frozenset[TableKey] = frozenset()
+    _has_called: bool = False
+
+    def __post_init__(self) -> None:
+        self._views = frozenset(folded(each.key) for each in self.marks or () if each.kind == "view")
+
+    def begin(self) -> None:
+        """A transaction begins, in which nothing is held."""
+        self._held.clear()
+        self._has_called = False
+
+    def hold(self, execute: Callable[[str], object], facts: StatementFacts) -> None:
+        """In front of a statement of these facts. ``execute``: runs a statement in its transaction.
+
+        Raises TableMismatchError for a view or routine that is not what the precheck has seen.
+        """
+        if facts.kind is StatementKind.TRANSACTION:
+            self._held.clear()  # ROLLBACK TO SAVEPOINT gives up what was taken behind it
+            return
+        calls = facts.routines_used or bool(facts.functions) or facts.kind is StatementKind.UNKNOWN
+        for key in sorted(facts.tables - self._held, key=str):
+            if not is_system(key.database):
+                calls |= self._is_view(execute, key)
+        if calls and not self._has_called:
+            self._has_called = True
+            self._compare("nothing of it was written")
+
+    def end(self) -> None:
+        """Behind the transaction's last statement, in front of its COMMIT. Raises as ``hold``."""
+        if self._has_called:
+            self._compare("its transaction was rolled back")
+
+    def _is_view(self, execute: Callable[[str], object], key: TableKey) -> bool:
+        try:
+            hold_table(execute, key)
+        except TableMismatchError:
+            if self.marks is not None and folded(key) not in self._views and not self.is_altered(key):
+                raise
+            return True
+        except pymysql.err.MySQLError as exc:
+            if error_code(exc) not in _MISSING:
+                raise
+            return False
+        self._held.add(key)
+        return False
+
+    def _compare(self, what: str) -> None:
+        marks = [each for each in self.marks or () if each.digest]
+        if not marks:
+            return
+        found = changed(marks, self.read(_names(marks)))
+        if found:
+            raise TableMismatchError(
+                f"{found[0].kind} {found[0].key}: expected what the precheck has looked at, found another definition, "
+                f"which another session of the target has given it since; {what}: find out who, put it back, then run "
+                "again"
+            )
+
+
+def _names(marks: Iterable[ProgramMark]) -> dict[bool, list[TableKey]]:
+    """Their names, by whether they are views."""
+    names: dict[bool, list[TableKey]] = {True: [], False: []}
+    for each in marks:
+        names[each.kind == "view"].append(each.key)
+    return names
