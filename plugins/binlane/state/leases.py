@@ -1,8 +1,10 @@
 """Leases of lanes: GET_LOCK on the connection that writes the lane, and a heartbeat row for each lane.
 
 A lease keeps runners from waiting on each other's row locks. The compare-and-set alone guarantees that two runners
-never write the same block (docs/invariants.md, 8). The server releases the lock when its connection ends, so a lost
-lease means a dead connection. Lock names are server-wide and case-insensitive, with at most 64 characters on MySQL.
+never write the same block (docs/invariants.md, 8). A DDL is no part of a block's transaction: where it has no GTID
+(MariaDB, MySQL with ``gtid_mode`` off) the lease alone keeps two runners from running it both. The server releases the
+lock when its connection ends, so a lost lease means a dead connection. Lock names are server-wide and case-insensitive,
+with at most 64 characters on MySQL.
 """
 
 from __future__ import annotations

@@ -252,11 +252,15 @@ def check_type_conversions(situation: TargetSituation) -> Iterator[Finding]:
 
 
 def check_cluster(situation: TargetSituation) -> Iterator[Finding]:
-    """The target is a node of a cluster, where leases hold on one node only (advice)."""
+    """The target is a node of a cluster, where leases, which alone keep a DDL on MariaDB from running twice, hold on
+    one node only (advice)."""
     target = situation.target
     for name in ("wsrep_on", "group_replication_group_name"):
         if target.is_on(name):
-            todo = "leases hold on one node only: let every lane connect to the same one"
+            todo = (
+                "leases hold on one node only, and on MariaDB they alone keep a DDL from running twice: let every lane "
+                "connect to the same node, not to a balancer or a list of nodes"
+            )
             yield Finding(Severity.INFO, f"target: {name}", "a single server", target.variables[name], todo)
 
 
