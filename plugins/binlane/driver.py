@@ -79,6 +79,8 @@ has 5 bytes in these."""
 LARGEST_LOOK: Final = 1 << 28
 """The same where ``read_timeout`` is given: who looks at a server for seconds needs no more."""
 
+_KEEPALIVE: Final = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 4), ("TCP_USER_TIMEOUT", 35_000))
+"""TCP keepalive: seconds, seconds, probes, milliseconds. An unreachable peer is given up after about 35 s."""
 LEAST_PACKET: Final = 1 << 18
 """Bytes of a packet that a source must take."""
 _ROW: Final = 128
@@ -285,6 +287,7 @@ class Connection(Driver):
         self._deadline = time.monotonic() + WHOLE_LOGIN * self._read_timeout
         try:
             super().connect(sock)
+            self._keep_alive()
         except err.OperationalError as exc:
             cause = getattr(exc, "original_exception", None)
             if isinstance(cause, ssl.SSLCertVerificationError):
@@ -573,6 +576,17 @@ class Connection(Driver):
         if not self._has_ended:
             super().rollback()
             self._has_ended = True
+
+    def _keep_alive(self) -> None:
+        """Let the kernel find that the peer is gone, also while an answer is waited for."""
+        if self._sock.family not in (socket.AF_INET, socket.AF_INET6):
+            return
+        with contextlib.suppress(OSError):
+            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for name, value in _KEEPALIVE:
+                option = getattr(socket, name, None)
+                if option is not None:
+                    self._sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
     def ping(self, _reconnect: object = False) -> None:
         """As PyMySQL's, and never connects. Nothing is sent where the server has sent nothing since its last answer: a

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -210,3 +211,9 @@ def test_a_statement_that_opens_views_runs_beside_the_transaction_of_its_session
             connection.query("SHOW TABLES FROM mysql")
         connection.rollback()
         assert value(own_tables, number) > 0
+
+
+def test_every_session_finds_that_its_peer_is_gone(mariadb_source: PrivateServer) -> None:
+    with contextlib.closing(Connection(**endpoint(mariadb_source).pymysql_arguments())) as connection:
+        assert connection._sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        assert connection._sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 15

@@ -15,7 +15,6 @@ from binlane.driver import Connection
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 from binlane.server_proof import ServerProof
-from binlane.servers.engines import keep_alive
 from binlane.servers.streamed_rows import streamed_rows
 from binlane.session_pins import SessionKind
 from binlane.source.server import translated
@@ -162,5 +161,4 @@ def _session(endpoint: Endpoint, source: str | None, kind: SessionKind, compress
     arguments = {**endpoint.pymysql_arguments(), "compresses": compresses, "kind": kind}
     with contextlib.nullcontext() if source is None else translated(source):
         connection = Connection(**arguments, autocommit=True, use_unicode=False, conv={})
-    keep_alive(connection)
     return Session(connection, connection.flavor, source)

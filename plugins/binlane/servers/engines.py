@@ -10,7 +10,6 @@ import contextlib
 import functools
 import logging
 import os
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -27,9 +26,6 @@ from binlane.lazy_dataclass import dataclass
 from binlane.session_pins import SessionKind
 
 _Answer = TypeVar("_Answer")
-
-_KEEPALIVE: Final = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 4), ("TCP_USER_TIMEOUT", 35_000))
-"""TCP keepalive: seconds, seconds, probes, milliseconds. An unreachable peer is given up after about 35 s."""
 
 
 @dataclass(slots=True)
@@ -128,21 +124,4 @@ def engine_at(url: str | URL, *, driver: Callable[..., Connection] = Connection,
     def connect(_dialect: object, _record: object, _positional: list[Any], named: dict[str, Any]) -> Connection:
         return driver(**named)
 
-    @event.listens_for(engine, "connect")
-    def connected(connection: Any, _record: object) -> None:
-        keep_alive(connection)
-
     return engine
-
-
-def keep_alive(connection: Any) -> None:
-    """Let the kernel detect that a PyMySQL connection's peer is gone, also while waiting for an answer."""
-    peer: socket.socket = connection._sock
-    if peer.family not in (socket.AF_INET, socket.AF_INET6):
-        return
-    with contextlib.suppress(OSError):
-        peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for name, value in _KEEPALIVE:
-            option = getattr(socket, name, None)
-            if option is not None:
-                peer.setsockopt(socket.IPPROTO_TCP, option, value)

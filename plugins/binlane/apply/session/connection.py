@@ -21,7 +21,6 @@ from binlane.errors import ApplyError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 from binlane.schema.letter_case import AS_TYPED, LetterCase
-from binlane.servers.engines import keep_alive
 from binlane.servers.variables import version_number, with_number
 from binlane.session_pins import MOST_WARNINGS, SessionKind
 
@@ -88,7 +87,6 @@ class LaneSession:
         try:
             flavor = Flavor.MARIADB if "MariaDB" in connection.get_server_info() else Flavor.MYSQL
             session = cls(connection, flavor, limits, connection.cursor())
-            keep_alive(connection)
             connection.use_as(SessionKind.LANE)
             connection.autocommit(True)
             session._set_limits()
