@@ -46,6 +46,7 @@ _BLANKS: Final = re.compile(
 )
 """The last is the line by which mariadb-dump switches its client's commands off."""
 _DELIMITER: Final = re.compile(rb"DELIMITER[ \t]+(\S+)[^\n]*\n", re.IGNORECASE)
+_SERVER: Final = re.compile(rb"^-- Server version[ \t]+(\d[\w.-]*)", re.MULTILINE)
 _COMPLETED: Final = b"-- Dump completed"
 _COMMENT: Final = re.compile(rb"(?s:--(?=\s)[^\n]*+|#[^\n]*+|/\*.*?\*/)")
 _FILE: Final = re.compile(
@@ -112,6 +113,12 @@ class DumpFile:
                 f"--from {self.path}: cannot be read: {getattr(exc, 'strerror', None) or exc}; name a complete dump, "
                 "plain, .gz or .zst"
             ) from exc
+
+    def server(self) -> str:
+        """The version of the server that was dumped, by the text's head; empty if that does not tell it. Raises
+        ConfigError for a file that cannot be read."""
+        found = _SERVER.search(next(self.pieces(), b"")[:_HEAD])
+        return "" if found is None else found[1].decode("latin-1")
 
     def place(self) -> DumpPlace:
         """What the dump has recorded of itself. It is read as a whole, as a load divides it: mariadb-dump writes its

@@ -28,7 +28,7 @@ from binlane.bootstrap.value_warnings import require_unchanged
 from binlane.bootstrap.view_functions import check_view
 from binlane.errors import ConfigError, PlanError, TargetError
 from binlane.lazy_dataclass import dataclass
-from binlane.model import Flavor, SchemaObject, SessionContext, TableKey
+from binlane.model import Flavor, SchemaObject, SessionContext, TableKey, version_number
 from binlane.plan.transaction.decode import statement_facts
 from binlane.plan.transaction.parts import StatementPart
 from binlane.plan.transaction.rename_statement import Unsafe, renamed_statement
@@ -133,6 +133,8 @@ class DumpLoad:
     """Of the only database, the tables that are loaded, with their triggers; empty: everything."""
     catalogue: Session | None = None
     """Reads the columns of tables, without the dump's settings."""
+    server: str = ""
+    """The version of the server that was dumped; empty: not known."""
     notes: list[str] = field(default_factory=list)
     """Views that were not made, and why; tables that were made without their folders."""
     inexact: list[InexactTable] = field(default_factory=list)
@@ -157,11 +159,20 @@ class DumpLoad:
     def run(self, statements: Iterator[bytes]) -> None:
         """Load. Raises ConfigError for a statement that no dump program writes there, PlanError for one that cannot be
         renamed, and driver errors."""
+        self._set_default_collation()
         for statement in statements:
             made = self.statement(statement)
             if made is not None:
                 self._execute(made)
                 self.size += len(made)
+
+    def _set_default_collation(self) -> None:
+        """A dump of MySQL before 8.0.1 leaves utf8mb4_general_ci out, which was the default of utf8mb4."""
+        is_older = (
+            self.server != "" and "mariadb" not in self.server.lower() and version_number(self.server) < (8, 0, 1)
+        )
+        if is_older and self.session.flavor is Flavor.MYSQL:
+            self.session.execute("SET SESSION default_collation_for_utf8mb4 = utf8mb4_general_ci")
 
     def _execute(self, statement: bytes) -> None:
         if (rows := _INTO.match(statement)) is not None and rows[2] is not None:

@@ -11,7 +11,7 @@ import pytest
 from binlane.bootstrap.sessions import Session, write_session
 from binlane.connections import Endpoint, Tls
 from binlane.errors import ApplyError
-from binlane.model import version_number
+from binlane.model import Flavor, version_number
 from binlane.restore.dump_load import DumpLoad
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
@@ -65,3 +65,23 @@ def test_what_a_dump_has_of_unchanged_values_is_no_refusal(session: Session) -> 
     assert session.rows("SELECT e + 0, HEX(b), HEX(l), at FROM back.t WHERE id = 2") == [
         (b"0", b"FFFE", b"E4", b"0000-00-00 00:00:00")
     ]
+
+
+@pytest.mark.parametrize("version", ["5.7.44-log", "8.4.3", ""])
+def test_a_character_set_alone_means_what_it_meant_to_the_server_that_was_dumped(
+    session: Session, version: str
+) -> None:
+    session.execute("DROP DATABASE back")
+    [(now,)] = session.texts("SELECT VERSION()")
+    loading = DumpLoad(session, version_number(now), "dump.sql", {"shop": "back"}, (), server=version)
+    table = b"CREATE TABLE `u` (`s` varchar(9)) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4"
+    database = b"CREATE DATABASE /*!32312 IF NOT EXISTS*/ `shop` /*!40100 DEFAULT CHARACTER SET utf8mb4 */"
+    loading.run(iter((database, b"USE `shop`", table)))
+    session.execute("CREATE TABLE back.of_database (s VARCHAR(9))")
+    if session.flavor is Flavor.MYSQL:
+        expected = "utf8mb4_general_ci" if version.startswith("5.7") else "utf8mb4_0900_ai_ci"
+        found = session.texts(
+            "SELECT DISTINCT table_collation FROM information_schema.tables WHERE table_schema = 'back'"
+        )
+        assert found == [(expected,)]
+        session.execute("SET SESSION default_collation_for_utf8mb4 = DEFAULT")

@@ -164,6 +164,12 @@ def test_modes_that_mysql_has_removed_are_left_out() -> None:
     assert load().statement(of_dump % mode.encode()) == f"SET sql_mode              = '{mode}'".encode()
 
 
+def test_the_head_of_a_dump_tells_the_server(tmp_path: Path) -> None:
+    head = b"-- MySQL dump 10.13  Distrib 5.7.44, for Linux (x86_64)\n--\n-- Server version\t5.7.44-log\n"
+    assert dump(tmp_path, head + BODY + TAIL).server() == "5.7.44-log"
+    assert dump(tmp_path, BODY + TAIL).server() == ""
+
+
 def made(*statements: bytes) -> list[bytes]:
     loading = load()
     loading.statement(b"SET TIME_ZONE='+00:00'")

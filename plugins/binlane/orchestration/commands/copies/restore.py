@@ -421,6 +421,8 @@ def _load_dump(running: _Running, found: Restore, own: Session, session: Session
     names = {old: unfinished(final) for old, final in definition.databases}
     loading = DumpLoad(own, version_number(version), definition.base, names, definition.definers, catalogue=session)
     loading.tables = frozenset(definition.tables)
+    if not isinstance(dump, DumpFolder):
+        loading.server = dump.server()
     loading.run(dump.statements(usual_mode))
     if isinstance(dump, DumpFolder):
         running.notes += dump.beliefs()
