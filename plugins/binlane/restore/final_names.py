@@ -33,7 +33,7 @@ from binlane.restore.moved_tables import set_names
 from binlane.schema.letter_case import lower
 from binlane.sql.charset import carried, definition_context, in_bytes
 from binlane.sql.shared_reading import has_condition
-from binlane.state.records.restores import ProgramText
+from binlane.state.records.restores import ProgramText, RestorePrograms
 from binlane.state.stored_values import unexpected
 
 _MOVED: Final = ("table", "sequence", "system versioned")
@@ -118,7 +118,7 @@ def move(
     session: Session,
     databases: Mapping[str, str],
     replaced: Collection[str],
-    programs: tuple[ProgramText, ...],
+    programs: RestorePrograms,
     on: str,
 ) -> list[str]:
     """Move what is still in the unfinished ``databases``; messages about views that could not be made. ``replaced``:
@@ -129,7 +129,8 @@ def move(
         # an attempt was killed behind its last statement
         return []
     if waits(session, left):
-        _require_empty(session, {*left.values()} - {*replaced}, on)
+        own = moved_before(session, left, programs.tables)
+        _require_empty(session, {*left.values()} - {*replaced}, own, on)
     for old, new in left.items():
         if new not in present:
             statement = read_definition(session, SchemaObject("database", old, "")).statement
@@ -143,7 +144,7 @@ def move(
         session.execute("RENAME TABLE " + ", ".join(moved(each, left[each.database]) for each in tables))
         session.execute("SET foreign_key_checks = 0")
     set_names(session, left, on)
-    definitions = require_programs(programs, {*databases.values()}, session.flavor)
+    definitions = require_programs(programs.texts, {*databases.values()}, session.flavor)
     for made in reversed(definitions):
         drop(session, made.schema_object)
     notes = make_behind_rows(session, definitions)
@@ -153,13 +154,27 @@ def move(
 
 
 def waits(session: Session, databases: Collection[str]) -> bool:
-    """Whether the unfinished ``databases`` have tables: all of them move in one statement, so none has then."""
+    """Whether the unfinished ``databases`` have tables: all of them move in one statement, so none has then, unless
+    the server crashed in it (``moved_before``)."""
     return any(map(is_moved, contents(session, databases)))
 
 
-def _require_empty(session: Session, names: Collection[str], on: str) -> None:
-    """Raises PrecheckError if somebody has put something under a final name since the windows ended."""
-    if found := sorted(contents(session, names), key=str):
+def moved_before(
+    session: Session, databases: Mapping[str, str], tables: Collection[tuple[str, str]]
+) -> frozenset[tuple[str, str]]:
+    """Those of the restore's ``tables`` that have their final names, and are in the unfinished ``databases`` no more.
+    MariaDB before 10.6 renames only some tables of a statement if it crashes, and so do engines without transactions:
+    https://mariadb.com/kb/en/atomic-ddl/."""
+    left = {(databases[each.database], each.name) for each in contents(session, databases) if is_moved(each)}
+    there = ((each.database, each.name) for each in contents(session, databases.values()) if is_moved(each))
+    return frozenset(tables).difference(left).intersection(there)
+
+
+def _require_empty(session: Session, names: Collection[str], own: Collection[tuple[str, str]], on: str) -> None:
+    """Raises PrecheckError if somebody has put something under a final name since the windows ended. ``own``: tables
+    of the restore that are there."""
+    others = (each for each in contents(session, names) if (each.database, each.name) not in own)
+    if found := sorted(others, key=str):
         one = found[0]
         raise PrecheckError(
             f"target: database {one.database}: expected no database of this name, or an empty one, found {one.kind} "

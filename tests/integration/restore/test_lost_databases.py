@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Final
+from unittest.mock import Mock
 
 import pytest
 
 from binlane.bootstrap.sessions import Session
+from binlane.errors import PositionError
 from binlane.orchestration import steps
 from binlane.orchestration.commands.copies import restore as restoring
 from binlane.orchestration.commands.copies.restore_windows import apply_windows
@@ -156,6 +158,27 @@ def test_an_extension_that_was_interrupted_goes_to_no_earlier_end(
     said = " ".join(capsys.readouterr().out.split())
     assert f"are at no moment of the log: a part of them may be at {places[8 if is_planned else 6]}, others" in said
     assert f"on the way to {places[9]}" in said
+    assert scene.databases() == {"back"}
+
+
+def test_a_move_that_a_crashed_server_has_done_in_part_goes_on(
+    channel: Channel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene, target = scene_of(channel), channel.target
+    with monkeypatch.context() as patch:
+        patch.setitem(restoring._STAGES, "moving", Mock(side_effect=PositionError("killed")))
+        assert scene.restore("r1", "--yes", base="one.sql") != 0
+    # as MariaDB before 10.6 leaves them behind a crash in RENAME TABLE
+    run_on(target, "CREATE DATABASE back", "RENAME TABLE back_unfinished.late TO back.late", log=False)
+    capsys.readouterr()
+    assert scene.channel.cli("restore", "--drop", "r1") != 0
+    assert "its databases are getting their final names" in capsys.readouterr().err
+    run_on(target, "CREATE TABLE back.mine (id INT PRIMARY KEY)", log=False)
+    assert scene.channel.cli("restore", "--continue", "r1") != 0
+    assert "found table back.mine" in capsys.readouterr().err
+    run_on(target, "DROP TABLE back.mine", log=False)
+    assert scene.channel.cli("restore", "--continue", "r1") == 0, capsys.readouterr().err
+    assert contents(target, "back") == scene.expected
     assert scene.databases() == {"back"}
 
 

@@ -94,6 +94,8 @@ class RestorePrograms:
     texts: tuple[ProgramText, ...]
     former: tuple[ProgramText, ...]
     """Those of the databases that are replaced, with the names under which these are kept."""
+    tables: tuple[tuple[str, str], ...]
+    """Database and name of the tables that get a final name: a crashed server may have moved some of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,9 @@ class Restore:
         if self.stage in (COMPLETE, EXTENDING):
             return frozenset((*dict(databases).values(), *dict(replaced).values()))
         return names_of(databases, replaced)
+
+
+_NONE: Final = RestorePrograms((), (), ())
 
 
 def has_restore(connection: Connection, name: str) -> bool:
@@ -171,4 +176,4 @@ def forget_restore(connection: Connection, name: str) -> None:
 def _of(row: Row[tuple[object, ...]]) -> Restore:
     definition = value_of(RestoreDefinition, row.definition, restores.c.definition)
     programs = optional_value_of(RestorePrograms, row.programs, restores.c.programs)
-    return Restore(row.channel, definition, row.stage, RestorePrograms((), ()) if programs is None else programs)
+    return Restore(row.channel, definition, row.stage, _NONE if programs is None else programs)

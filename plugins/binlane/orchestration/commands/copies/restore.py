@@ -60,7 +60,16 @@ from binlane.orchestration.terminal import Grid, Terminal, View
 from binlane.restore.dump_folder import DumpFolder, dump_of
 from binlane.restore.dump_load import DumpLoad
 from binlane.restore.end import order
-from binlane.restore.final_names import later, move, present_databases, read_final_programs, require_free, waits
+from binlane.restore.final_names import (
+    is_moved,
+    later,
+    move,
+    moved_before,
+    present_databases,
+    read_final_programs,
+    require_free,
+    waits,
+)
 from binlane.restore.inexact_columns import inexact_notice
 from binlane.restore.moved_tables import require_movable
 from binlane.restore.replacement import change_places, have_changed_places, put_back, require_places
@@ -472,7 +481,8 @@ def _roll(running: _Running, found: Restore, session: Session) -> None:
         require_replaceable_now(session, running.endpoints.target, running.name, replaced, on, _anew(running.name))
         require_movable(session, replaced, on)
         former = read_final_programs(running.reader, replaced, only_triggers=False)
-    running.enter(found, REPLACING if replaced else MOVING, RestorePrograms(texts, former))
+    moving = tuple((names[each.database], each.name) for each in contents(session, names) if is_moved(each))
+    running.enter(found, REPLACING if replaced else MOVING, RestorePrograms(texts, former, moving))
 
 
 def _extend(running: _Running, found: Restore, session: Session) -> None:
@@ -522,7 +532,7 @@ def _replace(running: _Running, found: Restore, session: Session) -> None:
         require_movable(session, replaced, on)
         require_replaceable_now(session, running.endpoints.target, running.name, replaced, on, _anew(running.name))
         former = _put_back(running, found, session)
-        running.enter(found, REPLACING, RestorePrograms(found.programs.texts, former))
+        running.enter(found, REPLACING, replace(found.programs, former=former))
     writer = functools.partial(write_session, running.endpoints.target)
     running.notes += change_places(session, running.reader, writer, names, replaced, former, on)
     running.enter(found, MOVING)
@@ -531,7 +541,7 @@ def _replace(running: _Running, found: Restore, session: Session) -> None:
 def _move(running: _Running, found: Restore, session: Session) -> None:
     names = running.names(found)
     on = f"then `binlane restore --continue {running.name}`"
-    running.notes += move(session, names, dict(found.definition.replaced), found.programs.texts, on)
+    running.notes += move(session, names, dict(found.definition.replaced), found.programs, on)
     if lost := sorted({*names.values()} - present_databases(session)):
         raise ConfigError(
             f"restore {running.name}: expected database {lost[0]} on the target, found none: somebody has dropped it "
@@ -635,7 +645,8 @@ def _gets_names(session: Session, running: _Running, found: Restore) -> bool:
     if found.stage == REPLACING:
         return have_changed_places(session, names, dict(found.definition.replaced))
     # until the tables move, nothing has a final name but what was replaced
-    may_go = not found.definition.replaced and waits(session, names)
+    is_whole = waits(session, names) and not moved_before(session, names, found.programs.tables)
+    may_go = not found.definition.replaced and is_whole
     return found.stage == MOVING and not may_go and not present_databases(session).isdisjoint(names)
 
 
