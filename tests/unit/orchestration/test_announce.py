@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock, Mock
 
 import pytest
 
@@ -116,6 +117,23 @@ def test_who_is_not_named_is_not_told(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(asset_event, "site_of", str)
     told(tmp_path, *named)
     assert (begun, sent) == ([named] if named else [], [])
+
+
+def test_the_end_of_a_window_is_announced_behind_a_stop_inside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "told.json"
+    told(tmp_path, sys.executable, "-c", WRITES.format(str(place)))
+    channel = load_channel(tmp_path / "dags" / "channels" / "shop.toml")
+    monkeypatch.setattr("binlane.servers.engines.engine_of", MagicMock())
+    endpoints = MagicMock()
+    for last, expected in ((1_234, []), (1_300, [1_300]), (1_300, [])):
+        place.unlink(missing_ok=True)
+        window = Mock(window_id="w1", last_seqno=last, end_gtid_set="0-1-9", end_time=2.5, finished_at="now")
+        monkeypatch.setattr("binlane.state.records.history.read_history", Mock(return_value=[window]))
+        announce.announce_missed(channel, endpoints)
+        sent = [json.loads(place.read_text())[1]["seqno"]] if place.exists() else []
+        assert sent == expected
 
 
 class Site:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 SECONDS: Final = 60
 _KEYS: Final = ("seqno", "gtid", "time", "window")
 """Of a watermark, as in the asset event."""
+_PLACE: Final = ("window", "seqno")
+"""What tells one announcement from another: a stop inside a window is announced as well as its end."""
 
 
 def asset_name(channel: str) -> str:
@@ -51,7 +53,7 @@ def announce(channel: ChannelConfig, summary: Mapping[str, Any]) -> None:
             f"{channel.file}: {'; '.join(problems)}; the watermark is at seqno {summary.get('seqno'):,}, and not all "
             "were told. Correct what is named; the next run announces its watermark again"
         )
-    _folder(channel).replace(_file_of(channel), json.dumps({"window": summary.get("window")}).encode())
+    _folder(channel).replace(_file_of(channel), json.dumps({key: summary.get(key) for key in _PLACE}).encode())
 
 
 def announce_missed(channel: ChannelConfig, endpoints: Endpoints) -> None:
@@ -66,20 +68,24 @@ def announce_missed(channel: ChannelConfig, endpoints: Endpoints) -> None:
     with engine_of(endpoints.target).connect() as connection:
         newest = read_history(connection, channel.name, limit=1)
     for window in newest:
-        if window.finished_at is not None and window.window_id != _announced(channel):
-            found = {"seqno": window.last_seqno, "gtid": window.end_gtid_set, "time": window.end_time}
-            announce(channel, {**found, "window": window.window_id})
+        found = {"seqno": window.last_seqno, "gtid": window.end_gtid_set, "time": window.end_time}
+        found["window"] = window.window_id
+        if window.finished_at is not None and [found[key] for key in _PLACE] != _announced(channel):
+            announce(channel, found)
 
 
 def _is_asked(channel: ChannelConfig) -> bool:
     return bool(channel.announce.command) or channel.announce.airflow is not None
 
 
-def _announced(channel: ChannelConfig) -> str | None:
-    """The window that was announced last; None if nothing is known: then it is announced once more."""
+def _announced(channel: ChannelConfig) -> list[Any] | None:
+    """The values of ``_PLACE`` that were announced last; None if nothing is known: then it is announced once more."""
     folder, name = _folder(channel), _file_of(channel)
     try:
-        return str(json.loads(folder.read(name))["window"]) if folder.exists(name) else None
+        if not folder.exists(name):
+            return None
+        told = json.loads(folder.read(name))
+        return [told[key] for key in _PLACE]
     except (BinlaneError, *NO_RECORD):
         return None
 
