@@ -17,7 +17,7 @@ import pymysql
 
 from binlane.apply.change_notes import ChangeNote, begin_whole, undo_noted
 from binlane.apply.ddl.outcome import DdlPlace
-from binlane.apply.ddl.run import beginning, may_have_run, run_ddl
+from binlane.apply.ddl.run import beginning, has_not_run, run_ddl
 from binlane.apply.nontransactional import NontransactionalChanges, takes_gtids
 from binlane.apply.session.rollback import undo
 from binlane.errors import BinlaneError
@@ -378,8 +378,8 @@ class _Task:
             raise
 
     def _ddl_failed(self, place: DdlPlace, error: Exception) -> None:
-        """The target has refused the statement, or nothing was sent to it, unless a note says that it may have run."""
-        if isinstance(error, pymysql.err.MySQLError) or not may_have_run(self.session, place):
+        """Unless the statement may have run, it has not begun."""
+        if has_not_run(self.session, place, error):
             self._withdraw()
 
     def _withdraw(self) -> None:

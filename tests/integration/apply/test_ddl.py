@@ -555,6 +555,9 @@ def test_a_ddl_whose_log_could_not_be_written_is_not_run_again(
                 patch.setattr(BlockWriter, "run", unlogged)
                 with pytest.raises(ApplyError, match="1026"):
                     run_lane(pair.engine, window.plan, 2, window.source, QUICK)
+            # neither a stop nor a skip takes it for one that has not run
+            noted = pair.target.query("SELECT seqno FROM binlane.ddl")
+            assert pair.target.query("SELECT MAX(begun) FROM binlane.positions") == noted
         with pytest.raises(UndecidableError):
             run_lane(pair.engine, window.plan, 2, window.source, QUICK)
         assert pair.target.query(f"SELECT x, y, n FROM {DATABASE}.a") == [(20, 10, None)]

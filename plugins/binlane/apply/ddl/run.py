@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from binlane.apply.rows.writers import BlockWriter
     from binlane.apply.session.connection import LaneSession
 
-__all__ = ["DdlPlace", "beginning", "gtid_uuid", "may_have_run", "run_ddl"]
+__all__ = ["DdlPlace", "beginning", "gtid_uuid", "has_not_run", "run_ddl"]
 _UNKNOWN_OPTION: Final = 1911
 """MariaDB's ER_UNKNOWN_OPTION."""
 _CLIENT_ERRORS: Final = (2000, 3000)
@@ -127,7 +127,15 @@ def _run_once(session: LaneSession, writer: BlockWriter, item: Item, place: DdlP
         _by_intent(session, writer, repeatable(item), place)
 
 
-def may_have_run(session: LaneSession, place: DdlPlace) -> bool:
+def has_not_run(session: LaneSession, place: DdlPlace, error: Exception) -> bool:
+    """Whether nothing of the DDL has run that has ended with this error, so that orders may stop in front of it: the
+    target has refused it, or nothing was sent to it."""
+    if isinstance(error, pymysql.err.MySQLError) and error_code(error) not in _NOT_WRITTEN:
+        return _is_refusal(error)
+    return not _may_have_run(session, place)
+
+
+def _may_have_run(session: LaneSession, place: DdlPlace) -> bool:
     """Whether anything of the seqno may have run: there is a note of it, or the target has its GTID."""
     if read_intent(session.cursor, place.key.channel, place.seqno) is not None:
         return True
@@ -271,7 +279,7 @@ def _by_intent(session: LaneSession, writer: BlockWriter, item: Item, place: Ddl
     # what was noted while the target had a binlog is without ids
     now = fingerprint(session, item, with_ids=stored is None or stored.state != BEGUN)
     if stored is None:
-        if may_have_run(session, place):
+        if _may_have_run(session, place):
             # it has run by its GTID: gtid_mode was ON until then
             return
         write_intent(session.cursor, channel, seqno, place.lane, item.payload, now.stored, INTENT)

@@ -17,7 +17,7 @@ import pymysql
 from binlane.apply.block import Applied, BlockPlace, Obstacle, Outcome
 from binlane.apply.change_notes import ChangeNote, begin_whole, undo_noted
 from binlane.apply.ddl.outcome import DdlPlace
-from binlane.apply.ddl.run import beginning, may_have_run, run_ddl
+from binlane.apply.ddl.run import beginning, has_not_run, run_ddl
 from binlane.apply.nontransactional_tables import BlockItems, NontransactionalTables
 from binlane.apply.temporary_copies import as_a_whole
 from binlane.errors import BinlaneError, PlanError
@@ -171,7 +171,7 @@ class _Passage:
         except (pymysql.err.MySQLError, BinlaneError) as exc:
             # if the connection is lost, the next attempt lets orders stop in front of it again
             with contextlib.suppress(pymysql.err.Error, OSError):
-                if isinstance(exc, pymysql.err.MySQLError) or not may_have_run(session, self._ddl):
+                if has_not_run(session, self._ddl, exc):
                     end_ddl(session.cursor, place.key, place.lanes, seqno)
             raise
 
