@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import pymysql
 
 from binlane.apply.session.connection import LaneSession, SessionLimits
+from binlane.apply.session.context import ContextSetter
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.apply.stored_definition import BEGINNING, require_columns_alone
 from binlane.errors import ApplyError, PositionError
@@ -38,7 +39,6 @@ from binlane.state.carried.temporary_tables import (
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from binlane.apply.session.context import ContextSetter
     from binlane.model import Barrier
 
 _GENERATED: Final = re.compile(r"\b(?:VIRTUAL|STORED|PERSISTENT)(?: GENERATED)?\b", re.IGNORECASE)
@@ -63,7 +63,7 @@ class CopyKeeper:
 
         Raises ApplyError for a table that could not be made again exactly, and the driver's errors.
         """
-        with self._beside() as side:
+        with self._beside() as side, ContextSetter(side).definitions_as_shown():
             _set_up(side)
             forget_copies(session.cursor, self.channel)
             attempt = new_attempt()
@@ -88,10 +88,11 @@ class CopyKeeper:
                 f"channel {self.channel}: expected copies of temporary tables of seqno {since} in binlane.temporary, "
                 f"found {found}; state was changed by hand"
             )
-        for copy in copies:
-            context.copying(copy.thread_id)
-            _make_again(session, copy)
-            context.leave()
+        with context.definitions_as_shown():
+            for copy in copies:
+                context.copying(copy.thread_id)
+                _make_again(session, copy)
+                context.leave()
 
     def open_tables(self, session: LaneSession) -> list[tuple[int, TableKey]]:
         """The tables that the copies show as open, by thread."""

@@ -106,6 +106,26 @@ def test_tables_made_again_are_what_they_were(target: PrivateServer, sessions: l
         assert session.value("SELECT id FROM d.a WHERE v = 9") == 501
 
 
+def test_a_timestamp_without_a_default_is_made_again_where_null_is_now(
+    target: PrivateServer, sessions: list[LaneSession]
+) -> None:
+    """The servers' own text of it has no default, to which OFF would add one."""
+    contexts = [ContextSetter(session) for session in sessions]
+    sessions[0].execute(f"SET SESSION explicit_defaults_for_timestamp = ON, pseudo_thread_id = {THREAD}")
+    sessions[0].execute("CREATE TEMPORARY TABLE d.k (n INT, a TIMESTAMP NOT NULL, b TIMESTAMP NOT NULL)")
+    sessions[0].execute("INSERT INTO d.k VALUES (1, '2020-01-01', '2020-01-02')")
+    for context in contexts:
+        context.make_null_now()
+    sessions[0].begin()
+    keeper(target).keep(sessions[0], contexts[0], 7, ((THREAD, "d", "k"),))
+    sessions[0].commit()
+    keeper(target).bring_back(sessions[1], contexts[1], 7)
+    assert sessions[1].value("SELECT @@session.explicit_defaults_for_timestamp") == 0
+    sessions[1].execute(f"SET SESSION pseudo_thread_id = {THREAD}")
+    sessions[1].execute("UPDATE d.k SET n = 2")
+    assert sessions[1].rows("SELECT n, a + 0, b + 0 FROM d.k") == [(2, 20200101000000, 20200102000000)]
+
+
 def test_a_copy_counts_with_its_transaction_alone_and_takes_the_place_of_the_ones_before(
     target: PrivateServer, sessions: list[LaneSession]
 ) -> None:

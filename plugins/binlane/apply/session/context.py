@@ -271,13 +271,21 @@ class ContextSetter:
             self.session.select_database(database)
         self._database = database
 
-    @contextlib.contextmanager
-    def null_is_now(self) -> Iterator[None]:
+    def null_is_now(self) -> contextlib.AbstractContextManager[None]:
         """Around a block, outside of its transaction: statements whose log does not have
         ``explicit_defaults_for_timestamp`` run with OFF instead of the target's own value."""
+        return self._with_explicit_defaults(False)
+
+    def definitions_as_shown(self) -> contextlib.AbstractContextManager[None]:
+        """Outside of a transaction: the same with ON, with which alone a text of SHOW CREATE TABLE means what it
+        says."""
+        return self._with_explicit_defaults(True)
+
+    @contextlib.contextmanager
+    def _with_explicit_defaults(self, value: bool) -> Iterator[None]:
         self._read_explicit_defaults()
         usual = self._usual_explicit_defaults
-        self._use_explicit_defaults(False)
+        self._use_explicit_defaults(value)
         try:
             yield
         finally:
