@@ -49,8 +49,9 @@ from binlane.state_guard import (
     view_in_place,
 )
 from binlane.table_hint import hinted_table
+from binlane.table_hint import hold as hold_users
 from binlane.table_hint import view_in_place as users_view_in_place
-from binlane.view_guard import REFUSED, WHY, guard, opens_views
+from binlane.view_guard import REFUSED, WHY, guard, opens_views, table_asked_for
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -107,6 +108,8 @@ _NO_GUARD: Final = _NOT_SETTABLE | {1231, 1971}
 """And a variable that SET STATEMENT does not take, or not with this value."""
 _NO_ROOM: Final = frozenset({1040, 1203, 1226})
 """Limits of connections: the server's, and an account's."""
+_NO_TABLE: Final = frozenset({NO_SUCH_KEY, 1049, 1146, 1356})
+"""What has the name is a view, also one without its tables; there is no such database or table."""
 _IN_TRANSACTION: Final = 1766
 """MySQL: a variable that an open transaction protects; ``init_connect`` has begun it."""
 _INIT_CONNECT_FAILED: Final = 1184
@@ -508,7 +511,8 @@ class Connection(Driver):
     def answering(self, sql: str | bytes) -> Connection:
         """The session for the next statement: a statement that opens views runs in a read-only transaction of its own,
         or of this session's. If this session has begun another one, a second session runs it: no transaction that has
-        begun becomes a read-only one."""
+        begun becomes a read-only one. But a lane's session asks for a table itself,
+        which it holds first."""
         follows, self._is_answered_by_other = self._is_answered_by_other, False
         self._guards = False
         if not isinstance(sql, str):
@@ -526,15 +530,26 @@ class Connection(Driver):
         if begun == "0" or self._reads_only:
             self._guards = True
             return self
-        if self.kind is SessionKind.LANE:
-            # it looks at its own temporary tables, and at tables that no other session can open
-            self._guards = False
+        if self.kind is SessionKind.LANE and ((table := table_asked_for(sql)) is None or self._holds(table)):
+            # no other session can open its temporary tables, and a sequence that it has written
             return self
         other = self._opened_other()
         if self._other_limits != (wait, length):
             other._query(f"SET SESSION lock_wait_timeout = {wait}, group_concat_max_len = {length}")
             self._other_limits = (wait, length)
         return self._answered_by_other(guards=True)
+
+    def _holds(self, table: str) -> bool:
+        """Hold a user's table to the transaction's end; False for a view, and where there is nothing of that name."""
+        if not table:
+            return False
+        try:
+            self._query(hold_users(table))
+        except err.MySQLError as exc:
+            if exc.args[0] not in _NO_TABLE:
+                raise
+            return False
+        return True
 
     def _answered_by_other(self, *, guards: bool) -> Connection:
         other = self._opened_other()

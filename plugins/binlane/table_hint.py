@@ -42,6 +42,11 @@ def hinted_table(statement: str) -> tuple[str, str]:
     return f"{statement[: table.end()]}{_HINT}{statement[table.end() :]}", table[1]
 
 
+def hold(table: str) -> str:
+    """The statement that holds a table until the transaction's end; ends with ``NO_SUCH_KEY`` for a view."""
+    return f"SELECT 1 FROM {table} USE INDEX () LIMIT 0"
+
+
 def view_in_place(table: str) -> TableMismatchError:
     """The error of a view that has the name of a user's table."""
     return TableMismatchError(

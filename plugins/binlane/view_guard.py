@@ -34,6 +34,12 @@ _OPENS: Final = re.compile(
     re.IGNORECASE,
 )
 """All but views that open nothing, and the triggers of one table, which its asker holds (``state_guard``)."""
+_OF_TABLE: Final = re.compile(
+    r"SHOW (?:CREATE TABLE|FULL COLUMNS FROM) (`(?:[^`]|``)+`\.`(?:[^`]|``)+`)|"
+    r".* FROM information_schema\.\w+ .*?table_schema = '(.*?)' AND (?:\w+\.)?table_name = ('.*)",
+    re.DOTALL,
+)
+_PLAIN: Final = re.compile(r"'([^'\\]+)'(?: (?!OR\b).*)?", re.DOTALL)
 _FIXED: Final = frozenset(
     {
         "tx_isolation",
@@ -52,6 +58,19 @@ def opens_views(statement: str) -> bool:
     if _SHOWS.match(statement) is not None:
         return True
     return _SCHEMA in statement and _ASKS.match(statement) is not None and _OPENS.search(statement) is not None
+
+
+def table_asked_for(statement: str) -> str | None:
+    """The one table or view that the server opens for a statement that asks for it by its name, "" for a name with
+    quotes in it; None for all other statements."""
+    asked = _OF_TABLE.fullmatch(statement)
+    if asked is None or asked[1] is not None:
+        return None if asked is None else asked[1]
+    name = _PLAIN.fullmatch(asked[3])
+    if name is None or not asked[2] or any(mark in asked[2] for mark in "'\\"):
+        return ""
+    database, table = (each.replace("`", "``") for each in (asked[2], name[1]))
+    return f"`{database}`.`{table}`"
 
 
 @functools.lru_cache(maxsize=64)

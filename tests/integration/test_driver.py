@@ -6,6 +6,7 @@ import contextlib
 import random
 import socket
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -19,6 +20,7 @@ from binlane.driver import Connection
 from binlane.errors import ConfigError
 from binlane.model import Flavor
 from binlane.servers.engines import engine_of, kept_connections
+from binlane.session_pins import SessionKind
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.waiting import wait_until
@@ -217,3 +219,57 @@ def test_every_session_finds_that_its_peer_is_gone(mariadb_source: PrivateServer
     with contextlib.closing(Connection(**endpoint(mariadb_source).pymysql_arguments())) as connection:
         assert connection._sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
         assert connection._sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 15
+
+
+def test_a_lane_asks_for_tables_alone_in_its_transaction(
+    mariadb_source: PrivateServer, clean_databases: Callable[[PrivateServer], None]
+) -> None:
+    clean_databases(mariadb_source)
+    for statement in (
+        "SET GLOBAL log_bin_trust_function_creators = ON",
+        "CREATE DATABASE app",
+        "CREATE TABLE app.t (n INT)",
+        "CREATE TABLE app.s (n INT)",
+        "CREATE TABLE app.plain (n INT) ENGINE=MyISAM",
+        "CREATE FUNCTION app.f() RETURNS INT DETERMINISTIC RETURN 1",
+        "CREATE SQL SECURITY INVOKER VIEW app.`v``v` AS SELECT ROUND(1.5, app.f()) AS x FROM app.t",
+        "DROP FUNCTION app.f",
+        "CREATE FUNCTION app.f() RETURNS INT DETERMINISTIC MODIFIES SQL DATA SQL SECURITY INVOKER "
+        "BEGIN INSERT INTO app.plain VALUES (1); RETURN 1; END",
+    ):
+        mariadb_source.query(statement)
+    with (
+        contextlib.closing(
+            Connection(**endpoint(mariadb_source).pymysql_arguments(), autocommit=True, kind=SessionKind.LANE)
+        ) as connection,
+        connection.cursor() as cursor,
+    ):
+
+        def rows(statement: str) -> list[tuple[object, ...]]:
+            cursor.execute(statement)
+            return list(cursor.fetchall())
+
+        cursor.execute("CREATE TEMPORARY TABLE app.t (own INT)")
+        connection.query("BEGIN")
+        cursor.execute("INSERT INTO app.t VALUES (1)")
+        assert "`own` int" in str(rows("SHOW CREATE TABLE `app`.`t`"))
+        assert [name for name, *_ in rows("SHOW FULL COLUMNS FROM `app`.`t`")] == ["own"]
+        rows("DROP TEMPORARY TABLE app.t")
+        cursor.execute("INSERT INTO app.s VALUES (1)")
+        columns = "SELECT column_name FROM information_schema.columns WHERE table_schema = 'app' AND table_name = "
+        assert rows(f"{columns}'t'") == [("n",)]
+        rows(f"{columns}'v`v'")
+        assert rows(f"{columns}'none'") == []
+        with contextlib.suppress(err.MySQLError):
+            rows("SHOW FULL COLUMNS FROM `app`.`v``v`")
+        with pytest.raises(err.OperationalError, match="the view has a stored function that changes data"):
+            rows("SHOW CREATE TABLE `app`.`v``v`")
+        with pytest.raises(err.ProgrammingError, match="doesn't exist"):
+            rows("SHOW CREATE TABLE `app`.`none`")
+        assert rows("SELECT @@in_transaction") == [(1,)]
+        for collation in ("latin1_swedish_ci", "utf8mb4_bin", "utf16_bin", "utf8mb4_german2_ci"):
+            cursor.execute(f"SET collation_connection = {collation}")
+            assert rows(f"{columns}'s'") == [("n",)]
+        assert rows("SELECT n FROM app.s") == [(1,)]
+        connection.commit()
+    assert mariadb_source.query("SELECT n FROM app.plain") == []

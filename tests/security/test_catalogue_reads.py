@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import pytest
 
+from binlane.apply.lane.bisect import find_failing
+from binlane.errors import BinlaneError
 from binlane.model import Flavor
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
@@ -142,3 +144,30 @@ def test_a_first_copy_with_such_a_view_is_refused_by_its_reason(
 
     assert "the view has a stored function that changes data" in capsys.readouterr().err
     unchanged(mariadb_source)
+
+
+def test_no_function_changes_anything_because_a_lane_looks_for_a_refused_row(
+    channel: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In its transaction, for the columns of what has the table's name. What a function changes in a table without
+    transactions would stay."""
+    for server in (channel.source, channel.target):
+        made(server, only="INSERT INTO other.plain VALUES (1)")
+    channel.on_both("CREATE TABLE app.o (n INT PRIMARY KEY)", "CREATE TABLE app.p (n INT PRIMARY KEY)")
+    for number in (1, 2):
+        run_on(channel.source, f"INSERT INTO app.o VALUES ({number})", f"INSERT INTO app.p VALUES ({number})")
+    run_on(channel.target, "INSERT INTO app.p VALUES (2)", log=False)
+    found: list[Any] = []
+
+    def failing(*arguments: Any) -> Any:
+        # behind the precheck
+        run_on(channel.target, "RENAME TABLE app.p TO app.b, app.v_only TO app.p", log=False)
+        found.append(find_failing(*arguments))
+        return found[0]
+
+    monkeypatch.setattr("binlane.apply.lane.runner.find_failing", failing)
+    with pytest.raises(BinlaneError):
+        channel.run()
+    unchanged(channel.target)
+    [failed] = found
+    assert "row 1 of the event: app.p, primary key (none): insert @1=1" in failed.message

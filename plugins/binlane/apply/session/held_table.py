@@ -16,13 +16,13 @@ from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.types.literals import identifier
 from binlane.model import TableKey
 from binlane.state_guard import NO_SUCH_KEY
-from binlane.table_hint import view_in_place
+from binlane.table_hint import hold, view_in_place
 
 
 def hold_table(execute: Callable[[str], object], key: TableKey) -> None:
     """``execute``: runs a statement in the transaction that is going to write. Raises TableMismatchError for a view."""
     try:
-        execute(f"SELECT 1 FROM {identifier(key.database)}.{identifier(key.table)} USE INDEX () LIMIT 0")
+        execute(hold(f"{identifier(key.database)}.{identifier(key.table)}"))
     except pymysql.err.MySQLError as exc:
         if error_code(exc) != NO_SUCH_KEY:
             raise
