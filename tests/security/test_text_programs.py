@@ -490,9 +490,12 @@ def test_a_view_over_accounts_is_read(family: str, channel_of: ChannelOf) -> Non
     for server in (channel.source, channel.target):
         run_on(server, view, f"{function} LIMIT 1)", log=False)
     channel.write_channel("allow_unsafe = true\n")
-    reads = ("INSERT INTO app.t SELECT COUNT(*) > 0 FROM app.v", "INSERT INTO app.t VALUES (app.g())")
-    # one that makes a table of what it reads changes that one alone
-    reads = (*reads, "CREATE TABLE app.made AS SELECT COUNT(*) > 0 AS found FROM app.v")
+    reads = (
+        "INSERT INTO app.t SELECT COUNT(*) > 0 FROM app.v",
+        "INSERT INTO app.t VALUES (app.g())",
+        # makes a table of what it reads, and changes that one alone
+        "CREATE TABLE app.made AS SELECT COUNT(*) > 0 AS found FROM app.v",
+    )
     run_on(channel.source, "SET binlog_format = STATEMENT", *reads)
 
     assert channel.run() is not None

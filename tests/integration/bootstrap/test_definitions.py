@@ -194,6 +194,7 @@ def test_programs_keep_the_default_of_their_database_by_which_they_are_read(eith
     )
     run_on(either.target, "CREATE DATABASE app CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", log=False)
     run_on(either.target, "CREATE TABLE app.t (a VARCHAR(20) PRIMARY KEY) CHARACTER SET utf8mb4", log=False)
+    assert either.endpoints.source is not None
     source, target = read_session(either.endpoints.source), write_session(either.endpoints.target)
     assert make_behind_rows(target, read_programs(source, ["app"], [TableKey("app", "t")])) == []
     for kind in ("routine", "trigger", "event"):
