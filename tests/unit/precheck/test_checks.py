@@ -650,6 +650,17 @@ def test_a_timestamp_whose_meaning_no_log_has(logged: bool | None, column: str, 
     assert [("explicit_defaults_for_timestamp of the target" in each) for each in found] == [True] * is_refused
 
 
+@pytest.mark.parametrize(("theirs", "is_refused"), [("ON", True), ("OFF", False)])
+@pytest.mark.parametrize("ours", ["0", "1"])
+def test_a_timestamp_of_mariadb_is_made_on_mysql_as_lanes_make_it(theirs: str, ours: str, is_refused: bool) -> None:
+    """They have OFF whatever the target has."""
+    made = text("CREATE TABLE t (ts TIMESTAMP)")
+    plan = replace(PLAN, flavor=Flavor.MARIADB)
+    of = situation(facts(explicit_defaults_for_timestamp=ours), plan, texts=(made,), needs=Needs(ddl=True))
+    found = said(with_source(of, explicit_defaults_for_timestamp=theirs), "session-variables")
+    assert [("lanes that apply MariaDB's log to MySQL have OFF" in each) for each in found] == [True] * is_refused
+
+
 @pytest.mark.parametrize(("logged", "is_refused"), [(True, True), (False, False)])
 def test_a_timestamp_of_a_session_whose_value_no_session_of_the_target_can_have(logged: bool, is_refused: bool) -> None:
     """MariaDB before 10.5.17 has explicit_defaults_for_timestamp for the whole server."""

@@ -23,6 +23,12 @@ _TODO: Final = (
     "restart it with the option) to the source's until the window is applied, or, if the data is the same by both, "
     "set allow_unsafe in the channel's file"
 )
+_TODO_LANES: Final = (
+    "no log holds it, and lanes that apply MariaDB's log to MySQL have OFF, the default of a MariaDB that does not log "
+    "it: set allow_unsafe in the channel's file, and ALTER the column on the target if it must not be as OFF makes it, "
+    "or bring the statement over by hand (docs/control.md, a transaction that is refused before the first write); "
+    "MariaDB from 10.5.17, 10.6.9, 10.7.5, 10.8.4 and 10.9.2 on logs it"
+)
 _TODO_STORAGE: Final = "no log holds it: the target makes the table as its own setting says, as a replica would"
 _DEFAULTS: Final = "explicit_defaults_for_timestamp"
 _SWITCH: Final = {"1": "ON", "ON": "ON", "0": "OFF", "OFF": "OFF"}
@@ -59,8 +65,11 @@ def check_session_variables(situation: Situation) -> Iterator[Finding]:
 def _unlogged_defaults(situation: Situation, source: Globals, target: Globals, severity: Severity) -> Iterator[Finding]:
     """``explicit_defaults_for_timestamp``, where a statement that defines a TIMESTAMP has no value of it in the log, or
     a target that no session can give one: MariaDB before 10.5.17, 10.6.9 ... has it for the whole server, and neither
-    it nor MySQL before 8.0 logs it."""
+    it nor MySQL before 8.0 logs it. What lanes have: the target's own, and OFF where they apply MariaDB's log to
+    MySQL (``ContextSetter.make_null_now``)."""
     theirs, ours = (_SWITCH.get(each.values.get(_DEFAULTS, "").upper(), "") for each in (source, target))
+    has_off = situation.plan.flavor is Flavor.MARIADB and situation.target.flavor is Flavor.MYSQL
+    ours, todo = ("OFF", _TODO_LANES) if has_off else (ours, _TODO)
     is_fixed = situation.target.flavor is Flavor.MARIADB and not has_explicit_defaults(target.number)
     for text in situation.every_text if ours else ():
         logged = text.context.explicit_defaults_for_timestamp
@@ -69,5 +78,5 @@ def _unlogged_defaults(situation: Situation, source: Globals, target: Globals, s
         expected = theirs if logged is None else _SWITCH[str(int(logged))]
         if expected not in ("", ours) and leaves_timestamps_open(text.tokens):
             where = f"{text.where}: {_DEFAULTS} of the target"
-            yield Finding(severity, where, f"{expected}, as on the source", ours, _TODO, text.seqno)
+            yield Finding(severity, where, f"{expected}, as on the source", ours, todo, text.seqno)
             return
