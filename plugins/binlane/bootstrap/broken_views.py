@@ -28,8 +28,9 @@ from binlane.sql.parse.analyze import analyze
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
 
 _MARK: Final = "binlane: stands in for what a view needs"
-_ALONE: Final = f"{_MARK}, in a database that was not there"
-"""The mark of those in a database that was made for them: it goes with them."""
+"""Behind it stands the channel: another one's copy may be using its own at the same time."""
+_ALONE: Final = ", in a database that was not there"
+"""The end of the comment of those in a database that was made for them: it goes with them."""
 _NUMBERS: Final = re.compile(r"seq_\d+_to_\d+(?:_step_\d+)?")
 """Tables of MariaDB's engine SEQUENCE, which nobody makes."""
 _OPENS: Final = frozenset({"(", "{"})
@@ -69,6 +70,7 @@ class StandIns:
     """Those that were made on the target."""
 
     session: Session
+    channel: str
     columns: Collection[str]
     databases: list[str] = field(default_factory=list)
     made: dict[tuple[str, str, str], None] = field(default_factory=dict)
@@ -111,13 +113,15 @@ class StandIns:
             _drop_if_empty(self.session, database)
 
     def _mark(self, database: str) -> str:
-        return _ALONE if database in self.databases else _MARK
+        return _mark(self.channel) + (_ALONE if database in self.databases else "")
 
     def _names(self, query: str, schema: str, chosen: str) -> set[tuple[str, ...]]:
         return set(self.session.texts(f"SELECT {query} WHERE {among(schema, chosen)}"))
 
 
-def make_broken_views(session: Session, views: Sequence[Definition], copied: Collection[TableKey]) -> BrokenViews:
+def make_broken_views(
+    session: Session, channel: str, views: Sequence[Definition], copied: Collection[TableKey]
+) -> BrokenViews:
     """Create those of the views that need more than ``copied``, the copy's tables, before these are there."""
     left: list[ViewText] = []
     notes: list[str] = []
@@ -138,9 +142,9 @@ def make_broken_views(session: Session, views: Sequence[Definition], copied: Col
         known -= {view.key for view in found}
     if not left:
         return BrokenViews(frozenset(), ())
-    drop_stand_ins(session, {key.database for view in left for key in (*view.tables, view.key)})
+    drop_stand_ins(session, channel, (), {key.database for view in left for key in (*view.tables, view.key)})
     names = {name.lower(): name for view in left for name in view.columns}
-    stand_ins, tried = StandIns(session, names.values()), frozenset(view.key for view in left)
+    stand_ins, tried = StandIns(session, channel, names.values()), frozenset(view.key for view in left)
     try:
         while left:
             pending = {view.key for view in left}
@@ -172,19 +176,27 @@ class BrokenViews:
     """Of those that could not be made."""
 
 
-def drop_stand_ins(session: Session, databases: Collection[str] | None) -> None:
-    """Drop what a killed copy has left in these databases, or in any if there is None, and the databases that it has
-    made for that."""
-    found = _stand_ins(session, databases)
+def drop_stand_ins(
+    session: Session, channel: str, own: Collection[str], elsewhere: Collection[str] | None = ()
+) -> None:
+    """Drop what killed copies have left in the databases ``own``, which this channel copies, and what this channel's
+    have left ``elsewhere``, None for anywhere; and the databases that they have made for that."""
+    marks = (_mark(channel), _mark(channel) + _ALONE)
+    found = {each: mark for each, mark in _stand_ins(session, elsewhere).items() if mark in marks}
+    found |= _stand_ins(session, own)
     for each in found:
         session.execute(f"DROP {each.kind.upper()} IF EXISTS {identifier(each.database)}.{identifier(each.name)}")
-    for database in sorted({each.database for each, mark in found.items() if mark == _ALONE}):
+    for database in sorted({each.database for each, mark in found.items() if mark.endswith(_ALONE)}):
         _drop_if_empty(session, database)
 
 
 def stand_ins(session: Session, databases: Collection[str]) -> frozenset[SchemaObject]:
     """What a killed copy has left in these databases: ``drop_stand_ins`` drops it."""
     return frozenset(_stand_ins(session, databases))
+
+
+def _mark(channel: str) -> str:
+    return f"{_MARK}, for channel {channel}"
 
 
 def _stand_ins(session: Session, databases: Collection[str] | None) -> dict[SchemaObject, str]:
@@ -197,14 +209,16 @@ def _stand_ins(session: Session, databases: Collection[str] | None) -> dict[Sche
             return other_than(schema, literals(sorted(SYSTEM_DATABASES)))
         return among(schema, literals(sorted(databases)))
 
-    marks = f"('{_MARK}', '{_ALONE}')"
+    def is_marked(comment: str) -> str:
+        return f"LEFT({comment}, {len(_MARK)}) = '{_MARK}'"
+
     tables = session.texts(
         "SELECT 'table', table_schema, table_name, table_comment FROM information_schema.tables "
-        f"WHERE {of('table_schema')} AND table_comment IN {marks}"
+        f"WHERE {of('table_schema')} AND {is_marked('table_comment')}"
     )
     functions = session.texts(
         "SELECT 'function', routine_schema, routine_name, routine_comment FROM information_schema.routines "
-        f"WHERE {of('routine_schema')} AND routine_comment IN {marks}"
+        f"WHERE {of('routine_schema')} AND {is_marked('routine_comment')}"
     )
     return {SchemaObject(kind, database, name): mark for kind, database, name, mark in (*tables, *functions)}
 

@@ -216,7 +216,7 @@ class FirstCopy:
         if before is not None:
             self._require_same_source(before)
         # those of an interrupted attempt may be in databases of views that are gone by now
-        drop_stand_ins(writer, databases if before is None else None)
+        drop_stand_ins(writer, self.channel.name, databases, () if before is None else None)
         check_empty(contents(writer, databases), () if before is None else before.objects, self.target)
         return before
 
@@ -318,7 +318,7 @@ class FirstCopy:
         for database in databases:
             drop_database(writer, database)
         if interrupted is not None:
-            drop_stand_ins(writer, None)
+            drop_stand_ins(writer, self.channel.name, (), None)
         self._drop_accounts(writer, interrupted, accounts)
         with self.engines[1].begin() as connection:
             bootstraps.forget_bootstrap(connection, self.channel.name)
@@ -431,7 +431,7 @@ class FirstCopy:
         for database in definitions.databases:
             make_database(writer, database, present)
         views = [each for each in definitions.behind_rows if each.kind == "VIEW"]
-        broken = make_broken_views(writer, views, schema.tables)
+        broken = make_broken_views(writer, self.channel.name, views, schema.tables)
         self._notes += broken.notes
         for definition in (*definitions.sequences, *definitions.tables):
             if _key(definition.schema_object) not in kept:

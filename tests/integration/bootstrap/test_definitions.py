@@ -82,7 +82,7 @@ def test_stand_ins_of_a_killed_copy_are_dropped(either: Channel) -> None:
     run_on(either.source, *VIEWS)
     run_on(either.target, "CREATE DATABASE app")
     session = write_session(either.endpoints.target)
-    stand_ins = StandIns(session, ("id",))
+    stand_ins = StandIns(session, "another", ("id",))
     definition = of("CREATE VIEW `app`.`v` AS select `app`.`u`.`id` AS `id`,`f`(1) AS `q` from `app`.`u`")
     stand_ins.make(ViewText.of(definition, session.flavor), ())
     session.close()

@@ -349,9 +349,14 @@ def test_what_was_made_for_a_broken_view_goes_with_the_next_attempt(
     assert copy_until(either, broken_views, "make", 1, die) == -signal.SIGKILL
     databases = "SELECT schema_name FROM information_schema.schemata WHERE schema_name = 'gone'"
     assert len(either.target.query(databases)) == 1
+    # another channel's copy is using its own
+    comment = "COMMENT 'binlane: stands in for what a view needs, for channel another'"
+    run_on(either.target, "CREATE DATABASE used", f"CREATE TABLE used.t (id INT) {comment}")
     if view == "dropped":
         run_on(either.source, "DROP VIEW shop.v")
     assert bootstrap(either, *option) == 0
     assert either.target.query(databases) == []
+    assert either.target.query("SHOW TABLES FROM used") == [("t",)]
+    run_on(either.target, "DROP DATABASE used")
     views = "SELECT table_name FROM information_schema.views WHERE table_schema = 'shop'"
     assert either.target.query(views) == either.source.query(views)
