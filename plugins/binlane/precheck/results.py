@@ -77,7 +77,8 @@ def _reached(situation: Situation) -> tuple[ProgramMark, ...] | None:
         return None
     if not may_reach_programs(situation):
         return ()
-    programs = [(each, as_difference(each)) for each in situation.stored_programs[1]]
+    # their texts as the lane finds them: the checks compare renamed ones
+    programs = [(each, as_difference(each)) for each in situation.target.programs]
     reached = first_reached(situation, reach_of_window(situation), [each for _, each in programs])
     own = changed_by_window(situation)
     return tuple(

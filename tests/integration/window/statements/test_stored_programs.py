@@ -508,12 +508,21 @@ def test_programs_of_other_versions_and_families_and_of_renamed_databases_are_th
         "CREATE FUNCTION tenant_1.f(a INT, b VARCHAR(9)) RETURNS VARCHAR(60) DETERMINISTIC RETURN CONCAT('f', a, b)",
         "CREATE VIEW tenant_1.v AS SELECT s.id, tenant_1.f(s.n, 'v') AS n, s.n + 1 AS m FROM tenant_1.s JOIN tenant_1.c"
         " ON s.id > c.n WHERE s.id < 3 OR s.n IN (1, 2) ORDER BY s.id",
+        # servers keep its qualifier as it is written here
+        "CREATE FUNCTION tenant_1.g() RETURNS INT READS SQL DATA RETURN (SELECT MAX(s.n) FROM tenant_1.s)",
     )
     run_on(channel.source, *texts, log=False)
     run_on(channel.target, *(text.replace("tenant_1", "tenant_9") for text in texts), log=False)
-    logged_as_statements(channel, "INSERT INTO t (n) SELECT f(1, 'b')", "INSERT INTO t (n) SELECT MAX(n) FROM v")
+    called = (
+        "INSERT INTO t (n) SELECT f(1, 'b')",
+        "INSERT INTO t (n) SELECT MAX(n) FROM v",
+        "INSERT INTO t (n) SELECT g()",
+    )
+    logged_as_statements(channel, *called)
     assert channel.run() is not None
-    assert channel.target.query("SELECT n FROM tenant_9.t ORDER BY id") == [("f1b",), ("f2v",)]
+    rows = channel.target.query("SELECT n FROM tenant_9.t ORDER BY id")
+    assert rows[:2] == [("f1b",), ("f2v",)]
+    assert rows == channel.source.query("SELECT n FROM tenant_1.t ORDER BY id")
     run_on(channel.target, "ALTER VIEW tenant_9.v AS SELECT id, n FROM tenant_9.s WHERE id < 2", log=False)
     logged_as_statements(channel, "INSERT INTO t (n) SELECT MAX(n) FROM v")
     with pytest.raises(PrecheckError, match=r"view tenant_9\.v: expected the source's, found another query"):
