@@ -7,6 +7,7 @@ that has taken the table's place, would run as binlane's account.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -190,6 +191,32 @@ def test_a_logged_statement_calls_no_function_that_the_precheck_has_not_seen(
         channel.run()
     assert channel.target.query("SELECT n FROM victim.t") == []
     assert channel.target.query("SELECT n FROM app.b") == [(1,)]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_was_mended_behind_the_precheck_is_taken_when_its_file_is_removed(
+    family: str, channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel = channel_of(family, family)
+    function = "CREATE FUNCTION app.g() RETURNS INT DETERMINISTIC NO SQL {}RETURN 1"
+    channel.on_both("CREATE DATABASE app", TABLE, function.format(""))
+    run_on(channel.source, "SET SESSION binlog_format = STATEMENT", "INSERT INTO app.t VALUES (app.g())")
+    mended = ("DROP FUNCTION app.g", function.format("SQL SECURITY INVOKER "))
+
+    def checked(*arguments: Any, **named: Any) -> Any:
+        run_on(channel.target, *mended, log=False)
+        return checked_of(*arguments, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("binlane.orchestration.steps.checked_of", checked)
+        with pytest.raises(BinlaneError, match=r"function app\.g: expected what the precheck") as refused:
+            channel.run()
+    with pytest.raises(BinlaneError, match=r"function app\.g: expected what the precheck"):
+        channel.run()
+    (file,) = set(re.findall(r"if it was mended, remove (\S+) and run again", str(refused.value)))
+    Path(file).unlink()
+    assert channel.run() is not None
+    assert channel.target.query("SELECT n FROM app.t") == [(1,)]
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -70,10 +70,11 @@ def keep_for_lanes(situation: Situation) -> Digests:
 
 
 def _reached(situation: Situation) -> tuple[ProgramMark, ...] | None:
-    """Those that the window's statements reach, as the checks have read them; None where an earlier check has left
-    them, and for a window that has begun, whose own statements may have changed them."""
-    needs = situation.needs
-    if situation.begun or not (needs.statements or needs.loads):
+    """Those that the window's statements reach, as the target has them; None where nothing reaches any, and where an
+    earlier check of a window that has begun has left them: what was exchanged since is seen so. Whoever has mended one
+    removes the file."""
+    needs, plans = situation.needs, situation.plans
+    if not (needs.statements or needs.loads) or (situation.begun and _is_left(plans, files.REACHED)):
         return None
     if not may_reach_programs(situation):
         return ()
@@ -82,7 +83,8 @@ def _reached(situation: Situation) -> tuple[ProgramMark, ...] | None:
     reached = first_reached(situation, reach_of_window(situation), [each for _, each in programs])
     own = changed_by_window(situation)
     return tuple(
-        ProgramMark(each.kind, each.key) if own(each) else mark_of(each)
+        # of a view whose tables are missing MariaDB shows no query, and the window may make them
+        ProgramMark(each.kind, each.key) if own(each) or each.text is None else mark_of(each)
         for each, difference in programs
         if difference.key in reached
     )
@@ -143,10 +145,10 @@ def checked_of(plans: WorkFolder, *, selects: bool) -> Checked:
     if plans.has(files.PARTITIONED):
         left = LEFT.read(PartitionedTables, plans.read(files.PARTITIONED), plans.path(files.PARTITIONED))
         partitioned = left.partitioned
-    reached = None
+    reached, place = None, plans.path(files.REACHED)
     if plans.has(files.REACHED):
-        reached = LEFT.read(ReachedPrograms, plans.read(files.REACHED), plans.path(files.REACHED)).programs
-    return Checked(definitions, partitioned, _rules_of(plans) if selects else AS_LOGGED, reached)
+        reached = LEFT.read(ReachedPrograms, plans.read(files.REACHED), place).programs
+    return Checked(definitions, partitioned, _rules_of(plans) if selects else AS_LOGGED, reached, place)
 
 
 def _rules_of(plans: WorkFolder) -> ChannelRules:

@@ -45,6 +45,8 @@ class Checked:
     """Those of the window, which decide once more whose rows are written."""
     reached: tuple[ProgramMark, ...] | None = None
     """The target's routines and views that the window's statements reach; None if this is unknown."""
+    reached_file: str = ""
+    """Where these stand, for a message."""
 
 
 UNCHECKED = Checked()
@@ -91,5 +93,8 @@ def block_writer(session: LaneSession, catalog: Connection, options: ApplyOption
     context = ContextSetter(session)
     if log.source is Flavor.MARIADB and session.flavor is Flavor.MYSQL:
         context.make_null_now()
-    named = NamedObjects(partial(read_named_programs, catalog), log.checked.reached, log.altered.names)
+    checked = log.checked
+    named = NamedObjects(
+        partial(read_named_programs, catalog), checked.reached, log.altered.names, checked.reached_file
+    )
     return BlockWriter(session, context, guard, options.writer, options.allow_unsafe, named)

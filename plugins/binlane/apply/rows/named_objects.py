@@ -43,6 +43,8 @@ class NamedObjects:
     """Of what the window's statements reach; None if no precheck has left them: then views are not looked at."""
     is_altered: Callable[[TableKey], bool]
     """Whether the window itself makes or changes a table or view."""
+    file: str = ""
+    """Where the marks stand: the next precheck of a window without it takes what it finds."""
     _held: set[TableKey] = field(default_factory=set)
     _views: frozenset[TableKey] = frozenset()
     _has_called: bool = False
@@ -99,7 +101,7 @@ class NamedObjects:
             raise TableMismatchError(
                 f"{found[0].kind} {found[0].key}: expected what the precheck has looked at, found another definition, "
                 f"which another session of the target has given it since; {what}: find out who, put it back, then run "
-                "again"
+                f"again; or, if it was mended, remove {self.file} and run again, which checks it as it is now"
             )
 
 
