@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Final
+
 import pytest
 
-from binlane.model import Flavor
+from binlane.model import Flavor, RowCounts, TableKey
+from binlane.plan.window_plan import TableCounts
+from binlane.precheck.situation.situation import Needs
 from binlane.precheck.statements.other_versions import PARTS, with_literals
+from binlane.schema.compare import Severity
+from binlane.schema.model import Column, Generated, Table
 from binlane.sql.parse.lexer import Dialect
+from tests.unit.precheck.situations import PLAN, findings, schema, situation
 
 PATH, TIME, FORMAT, ADDRESS = (part.what for part in PARTS[Flavor.MARIADB])
 TWICE, GEOMETRY, REGEXP, BITS, LATE, OFFSET = (part.what for part in PARTS[Flavor.MYSQL])
@@ -53,6 +61,8 @@ def test_a_part_is_known_by_the_literal_at_its_place(sql: str, found: set[str]) 
         ("INSERT INTO t (g) VALUES (ST_GeomFromText('POINT(10 20)', 4326))", {GEOMETRY}),
         ("INSERT INTO t (g) VALUES (ST_GeomFromText('POINT(10 20)')), (ST_PointFromText('POINT(1 2)', 0))", set()),
         ("UPDATE t SET d = ST_Distance(a, b)", {GEOMETRY}),
+        ("UPDATE t SET d = ST_X(a)", {GEOMETRY}),
+        ("UPDATE t SET n = ST_NumPoints(g), b = st_srid(ST_PointN(g, 1))", set()),
         ("UPDATE t SET n = 1 WHERE s REGEXP '^.$'", {REGEXP}),
         ("UPDATE t SET n = 1 WHERE s NOT RLIKE '^.$'", {REGEXP}),
         ("UPDATE t SET b = b | X'0100', c = 'a REGEXP b'", {BITS}),
@@ -71,3 +81,32 @@ def test_a_bit_operation_is_another_one_of_a_binary_column_alone() -> None:
     tokens = with_literals("UPDATE t SET b = t.b | X'01', n = ~(m), k = k + 1", Dialect(Flavor.MYSQL))
     assert {"b", "m"} <= set(BINARY.beside(tokens))
     assert "k" not in BINARY.beside(tokens)
+
+
+KEY: Final = TableKey("shop", "t")
+ROWS: Final = replace(PLAN, tables={KEY: TableCounts(RowCounts(1), written=RowCounts(1))})
+
+
+@pytest.mark.parametrize(
+    ("expression", "generated", "statements", "severity"),
+    [
+        ("st_y(`pt`)", Generated.VIRTUAL, False, Severity.INFO),
+        ("st_y(`pt`)", Generated.VIRTUAL, True, Severity.FATAL),
+        ("st_y(`pt`)", Generated.STORED, False, None),
+        ("st_numpoints(`g`)", Generated.VIRTUAL, True, None),
+        ("(`s` regexp '^.$')", Generated.VIRTUAL, False, Severity.FATAL),
+    ],
+)
+def test_a_column_computed_of_a_geometry_stops_no_window_of_rows(
+    expression: str, generated: Generated, statements: bool, severity: Severity | None
+) -> None:
+    """Of SRID 0, which MySQL 5.7 has as a rule, both servers compute alike."""
+    columns = Column("pt", 1, "point"), Column("lat", 2, "double", generated=generated, expression=expression)
+    of = situation(
+        plan=ROWS,
+        tables=schema(Table(KEY, "InnoDB", columns)),
+        logged_by=frozenset({"5.7.44-log"}),
+        needs=Needs(statements=statements),
+    )
+    vars(of).update(stored_triggers=((), ()), stored_programs=((), ()), transactions_with=lambda _: ())
+    assert [each.severity for each in findings(of, "other-versions")] == ([] if severity is None else [severity])

@@ -12,6 +12,7 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, islice, product
 from typing import Final, NamedTuple
 
@@ -43,6 +44,8 @@ class _Part(NamedTuple):
     them), or the text names the type."""
     beside: Callable[[Sequence[Token]], Collection[str]] | None = None
     """The names, in lower case, of which one must be such a column's; a type that the text names is none then."""
+    is_of_few_values: bool = False
+    """Only values that are rare are answered otherwise, and no text shows which there are."""
 
 
 _MAY_HAVE: Final = {
@@ -128,6 +131,12 @@ _WITH_SRID: Final = re.compile(
     r"ST_(?:GEOM|GEOMETRY|POINT|LINE|LINESTRING|POLY|POLYGON|M\w+|GEOMCOLL|GEOMETRYCOLLECTION)FROM(?:TEXT|TXT|WKB)"
 )
 """Functions that make a geometry, with its SRID as their second argument; without one it is 0, everywhere."""
+_OF_PARTS: Final = """
+ST_DIMENSION ST_ENDPOINT ST_EXTERIORRING ST_GEOMETRYN ST_INTERIORRINGN ST_NUMGEOMETRIES ST_NUMINTERIORRING
+ST_NUMINTERIORRINGS ST_NUMPOINTS ST_POINTN ST_SRID ST_STARTPOINT
+"""
+_WITHOUT_AXES: Final = frozenset(_OF_PARTS.split())
+"""Functions that count a geometry's parts or take one out, whatever its SRID is."""
 
 
 def _has_double_key(tokens: Sequence[Token]) -> bool:
@@ -155,7 +164,8 @@ def _has_geography(tokens: Sequence[Token]) -> bool:
     """Whether the axes or the units of a geometry's SRID may decide a value."""
     for at in range(len(tokens)):
         name = called_name(tokens, at)
-        if name.startswith(("ST_", "MBR")) and _WITH_SRID.fullmatch(name) is None:
+        is_spatial = name.startswith(("ST_", "MBR")) and name not in _WITHOUT_AXES
+        if is_spatial and _WITH_SRID.fullmatch(name) is None:
             return True
     return any(
         len(arguments) > 1 and not (len(arguments[1]) == 1 and arguments[1][0].text == "0")
@@ -195,7 +205,8 @@ _OF_MARIADB: Final = (
 _BINARY: Final = "binary varbinary tinyblob blob mediumblob longblob"
 _OF_MYSQL: Final = (
     _Part("a JSON document with a key twice", (8, 0, 3), _has_double_key, "json"),
-    _Part("a geometry's function, which may go by its SRID", (8, 0, 0), _has_geography),
+    # an older server stores SRID 0 as a rule, of which both compute alike
+    _Part("a geometry's function, which may go by its SRID", (8, 0, 0), _has_geography, is_of_few_values=True),
     _Part("a regular expression", (8, 0, 4), _has_regexp),
     _Part("a bit operation with a binary column", (8, 0, 1), _has_bits, _BINARY, _of_bits),
     _Part("a Unix time behind 2036", (8, 0, 28), _has_late_time),
@@ -303,7 +314,10 @@ def _of_columns(situation: Situation, parts: Sequence[_Part]) -> Iterator[Findin
                 tokens = _of_stored(text or "", plan.flavor)
                 for part in parts:
                     if not part.column_type and part.is_in(tokens):
-                        yield _finding(situation, f"{key}.{column.name}", part, "", _TODO_COLUMN, plan.first_seqno)
+                        found = _finding(situation, f"{key}.{column.name}", part, "", _TODO_COLUMN, plan.first_seqno)
+                        # behind rows alone nothing is written by it: it is for readers, as a view is
+                        is_advice = part.is_of_few_values and not situation.needs.statements
+                        yield replace(found, severity=Severity.INFO) if is_advice else found
 
 
 def _of_stored(text: str, flavor: Flavor, sql_mode: str = "") -> Sequence[Token]:
