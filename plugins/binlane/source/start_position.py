@@ -19,9 +19,9 @@ from binlane.binlog.gtids import Gtid, MariadbGtid, MariadbGtidList, PreviousGti
 from binlane.binlog.vector.frames import frame
 from binlane.binlog.wire import EventType
 from binlane.errors import SourceError, SourceIdentityError
-from binlane.model import LogPosition
+from binlane.model import Flavor, LogPosition
 from binlane.source.end_position import AnyTransaction, Until, UntilLogEnd, UntilPosition
-from binlane.source.gtid_set import GtidSet, gtids_in, is_at, joined, parse_gtid_set, set_of_head
+from binlane.source.gtid_set import GtidSet, MariadbGtidSet, gtids_in, is_at, joined, parse_gtid_set, set_of_head
 from binlane.source.identity import Start, check_unlogged, described
 from binlane.source.protocol import LOG_START, EventSource, LogState, first_bytes, missing_file
 from binlane.source.segment_writer import Nowhere
@@ -94,12 +94,21 @@ def _behind(source: EventSource, state: LogState, text: str) -> Start:
                 raise SourceError(
                     f"{source.name}: expected a place in the log directly after {wanted}; the log holds "
                     f"{start.gtid_set or 'no transaction'} before {start.position}, where the first other "
-                    "transaction begins; begin at a file:offset instead"
+                    f"transaction begins; {_way_on(wanted, reached)}"
                 )
             return replace(start, gtid_set=reached)
     raise SourceError(
         f"{source.name}: no file of the log ({state.files[0]} is the oldest) begins inside the GTID set "
         f"{wanted}: the transactions after it were purged; load a newer backup into the target"
+    )
+
+
+def _way_on(wanted: GtidSet, reached: str) -> str:
+    if not isinstance(wanted, MariadbGtidSet) or not is_at(Flavor.MARIADB, str(wanted.logged()), reached):
+        return "begin at a file:offset instead"
+    return (
+        f"another source had got {wanted.ahead_of(wanted.logged())} without its log, and nothing shows that this one "
+        f"has it; if it has those rows, begin with `--start {wanted.logged()}`"
     )
 
 

@@ -82,7 +82,8 @@ def init(name: str, folder: Path, start: str, after: str | None = None) -> str:
     """Create state tables and channel, or upgrade the tables. An existing channel is not changed. Returns a message
     with its watermark.
 
-    ``after``: the channel that this one goes on for, at its watermark's GTID set, which the new source's log has, too.
+    ``after``: the channel that this one goes on for, at its watermark's GTID set, which the new source's log has, too;
+    or at ``start``, if it is another place than OLDEST: where the new log goes on behind that watermark.
     """
     from binlane.orchestration.audited import audited
     from binlane.state.carried.prepared import hand_over
@@ -94,8 +95,9 @@ def init(name: str, folder: Path, start: str, after: str | None = None) -> str:
         with engine.connect() as connection:
             is_new = not has_channel(connection, name)
         former = _former(endpoints, name, after, start) if after is not None and is_new else None
-    if former is not None:
-        start = former.watermark.gtid_set
+    place = start
+    if former is not None and start == OLDEST:
+        place = former.watermark.gtid_set
     if is_new:
         from binlane.orchestration.readiness import require_ready_to_begin
 
@@ -105,7 +107,7 @@ def init(name: str, folder: Path, start: str, after: str | None = None) -> str:
 
         endpoints = replace(endpoints, source=answering(endpoints.source))
     source = source_of(channel, endpoints)
-    found = begin(source, start, _loaded_gtids(endpoints, source) if start != NOW else None)
+    found = begin(source, place, _loaded_gtids(endpoints, source) if place != NOW else None)
     with target_errors(str(endpoints.target)):
         create(engine, channel.work.uri)
         seqno = found.seqno if former is None else former.watermark.seqno
@@ -127,17 +129,20 @@ def _former(endpoints: Endpoints, name: str, after: str, start: str) -> Channel:
     """The channel that a new one goes on for. Raises ConfigError, and PositionError if the target does not have it."""
     from binlane.state.records.restores import has_restore
 
-    if start != OLDEST:
-        raise ConfigError(f"--after {after}: expected no --start beside it, got {start}: the place is that channel's")
+    if start == NOW:
+        raise ConfigError(
+            f"--after {after}: expected no --start beside it, or the place where the new log goes on behind that "
+            f"channel's watermark, got {start}: what lies between would be left out"
+        )
     with engine_of(endpoints.target).connect() as connection:
         if has_restore(connection, after):
             raise ConfigError(f"--after {after}: expected a channel, found a restore, which ends by itself")
         former = read_channel(connection, after)
-    if not former.watermark.gtid_set:
+    if start == OLDEST and not former.watermark.gtid_set:
         raise ConfigError(
             f"--after {after}: expected a watermark with a GTID set, found {former.watermark.source} alone: the place "
-            f"in another server's log is not known; find it there, `binlane init {name} --start FILE:OFFSET`, and "
-            f"remove the former channel (docs/recovery.md, The source was replaced)"
+            f"in another server's log is not known; find it there: `binlane init {name} --after {after} --start "
+            "FILE:OFFSET` (docs/recovery.md, The source was replaced)"
         )
     return former
 

@@ -19,11 +19,23 @@ from binlane.plan.manifest import Segment
 from binlane.plan.transaction.xa import PreparedGroup, xa_name
 from binlane.state.channels import Channel, read_channel
 from binlane.state.stored_values import unexpected
-from binlane.state.tables import NOW, channels, prepared, prepared_chunks
+from binlane.state.tables import (
+    NOW,
+    channels,
+    conflicts,
+    prepared,
+    prepared_chunks,
+    repairs,
+    skipped_events,
+    skips,
+)
 from binlane.state.windows import read_open_window
 
 CHUNK: Final = 256 << 10
 """Bytes in a row; with escapes at most twice as many, which every ``max_allowed_packet`` allows."""
+_HANDED_OVER: Final = (prepared, prepared_chunks, skips, skipped_events, conflicts, repairs)
+"""What only the target has of a channel's transactions when its source is gone; whether one that was skipped can be
+replayed goes by the repairs behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +148,8 @@ def _remove(connection: Connection, channel: str, xid: str) -> bool:
 
 
 def hand_over(connection: Connection, former: Channel, name: str) -> None:
-    """Give a new channel the prepared XA transactions of the ``former`` one, which ends: its row is removed.
+    """Give a new channel what the target alone has of the ``former`` one's transactions: those that are prepared, those
+    that were skipped, rows that were overwritten, repairs. The former ends: its row is removed.
 
     The new one begins at the former's watermark and goes on with its seqnos, so that both name the same transactions.
     Raises PositionError if a window of the former is open, or has moved its watermark meanwhile.
@@ -148,8 +161,10 @@ def hand_over(connection: Connection, former: Channel, name: str) -> None:
             f"that is open or has moved the watermark (seqno {now.watermark.seqno:,}); nothing was changed: finish it "
             f"first (`binlane run {former.name}`), or, if its source does not answer any more, load the target anew"
         )
-    for table in (prepared, prepared_chunks):
-        connection.execute(update(table).where(table.c.channel == former.name).values(channel=name))
+    for table in _HANDED_OVER:
+        # an order for a later seqno was one about the former source's log
+        known = (table.c.channel == former.name, table.c.seqno <= former.watermark.seqno)
+        connection.execute(update(table).where(*known).values(channel=name))
     connection.execute(delete(channels).where(channels.c.channel == former.name))
 
 
