@@ -29,24 +29,30 @@ NO_LOG = (
 )
 _GTID = re.compile(r"(\d{1,10})-(\d{1,10})-(\d{1,20})", re.ASCII)
 _NUMBER_OF_FILE = re.compile(r"\d{1,18}", re.ASCII)
-_OF_SERVER, _OF_ARCHIVE = "mysql server_uuid ", "mysql server_id "
+_ARCHIVE = "archive of server_id"
 
 
 def mariadb_identity(server_id: int) -> str:
-    """``LogState.identity`` of a MariaDB server, and of an archive of its log."""
+    """``LogState.identity`` of a MariaDB server."""
     return f"{_NUMBER[Flavor.MARIADB][0]} {server_id}"
+
+
+def archive_identity(flavor: Flavor, server_id: int) -> str:
+    """``LogState.identity`` of an archive, by one of its files."""
+    return f"{flavor.value} {_ARCHIVE} {server_id}"
 
 
 def is_another_source(expected: str, found: str) -> bool:
     """Whether two identities, as ``LogState.identity``, are of two sources.
 
-    MySQL: a server has its UUID, an archive the server id that its files show. Only the log's fingerprint tells whether
-    a server's log is that of an archive.
+    Of an archive it tells nothing but the family: its files name the server by an id, which a server may change from
+    one file to the next. Only the log's fingerprint tells whether an archive's log is that of another archive or of a
+    server.
     """
     if expected == found:
         return False
-    kinds = {_OF_SERVER: _OF_ARCHIVE, _OF_ARCHIVE: _OF_SERVER}
-    return not any(expected.startswith(one) and found.startswith(other) for one, other in kinds.items())
+    one, other = expected.split(" ", 1), found.split(" ", 1)
+    return one[0] != other[0] or not any(each[-1].startswith(_ARCHIVE) for each in (one, other))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +84,14 @@ class ServerProof:
     def refusal(self, flavor: Flavor, values: Sequence[str]) -> str | None:
         """Why this is not the server; None if it is."""
         number, reached, besides = values
+        is_mysql = flavor is Flavor.MYSQL
         found = f"{_NUMBER[flavor][0]} {number}"
-        if flavor is Flavor.MYSQL and self.identity.startswith(_OF_ARCHIVE):
+        same = "" if is_mysql else " (if it is the same server, give it that server_id back)"
+        if _ARCHIVE in self.identity:
             # the channel was read from an archive until now
-            found = f"{_OF_ARCHIVE}{besides}"
+            found = f"{flavor.value} {_ARCHIVE} {besides if is_mysql else number}"
+            same = " (if its server_id was changed, read the archive first, up to a file of behind the change)"
         if found != self.identity:
-            same = "" if flavor is Flavor.MYSQL else " (if it is the same server, give it that server_id back)"
             return f"expected the channel's server, {self.identity}, found {found}{same}"
         if flavor is Flavor.MYSQL:
             is_behind = reached != "1"

@@ -38,6 +38,7 @@ from binlane.kernels import framing
 from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition, TableKey, plural
 from binlane.regular_files import NotRegularFileError, open_regular
+from binlane.server_proof import archive_identity
 from binlane.source.gzip_stream import GzipStream
 from binlane.source.identity import described
 from binlane.source.protocol import (
@@ -91,7 +92,7 @@ class ArchiveSource:
         flavor = described(header, f"{self.name}/{first}").flavor
         # no archived transaction is later than this machine's clock
         clock = time.time()
-        identity = f"{flavor.value} server_id {server_id}"
+        identity = archive_identity(flavor, server_id)
         return LogState(
             identity, flavor, tuple(files), None, clock, closes_by_clock=False, trusted_files=self.trusted_files
         )

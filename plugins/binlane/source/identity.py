@@ -191,7 +191,8 @@ def continued(source: EventSource, start: Start) -> Generator[LogChunk, None, No
     with contextlib.closing(chunks):
         header = next(chunks)
         found = digest(canonical_header(header.data, f"{source.name}/{header.file}"))
-        _compare(source.name, at, "FORMAT_DESCRIPTION", known.header, found)
+        of_server = f" of server_id {HEADER.unpack_from(header.data)[2]}"
+        _compare(source.name, at, "FORMAT_DESCRIPTION", known.header, found, of_server)
         yield header
         yield from _behind(source.name, chunks, at, known) if can_look_back else chunks
 
@@ -241,12 +242,13 @@ def _next(name: str, chunks: Iterator[LogChunk], at: LogPosition) -> LogChunk | 
         ) from exc
 
 
-def _compare(name: str, at: LogPosition, what: str, expected: str, found: str) -> None:
+def _compare(name: str, at: LogPosition, what: str, expected: str, found: str, of_server: str = "") -> None:
     if expected != found:
         raise SourceIdentityError(
             f"{name}: {at}: {what} changed since the watermark was stored (fingerprint {expected}, found "
-            f"{found}): the log was reset, restored or replaced; nothing was read from it. Load a current backup "
-            "of the source into the target and begin a new channel"
+            f"{found}{of_server}): the log was reset, restored or replaced, or it is another server's; nothing was "
+            "read from it. Point source.connection or source.archive of the channel at its own source; if that has no "
+            "such log any more, load a current backup of the source into the target and begin a new channel"
         )
 
 

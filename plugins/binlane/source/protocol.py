@@ -40,7 +40,8 @@ class LogState:
     """State of the source at the time of the query."""
 
     identity: str
-    """Identity of the server or archive; does not change while the source is the same."""
+    """Of a server: does not change while it is the same one. Of an archive: of its oldest file; see
+    ``is_another_source``."""
     flavor: Flavor
     files: tuple[str, ...]
     """The source's binlog files, oldest first."""

@@ -23,13 +23,14 @@ from binlane.binlog.reader import check_type
 from binlane.binlog.vector.decompress import largest_inflated
 from binlane.binlog.vector.frames import Frames, frame
 from binlane.binlog.vector.simple_transactions import IS_INSIDE, NumberedTransactions, numbered
-from binlane.binlog.wire import EventType, RawEvent, check_crc, type_name, where
+from binlane.binlog.wire import HEADER, EventType, RawEvent, check_crc, type_name, where
 from binlane.errors import BinlogError, SourceIdentityError
 from binlane.kernels import framing
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Epoch, LogPosition
 from binlane.plan.consistency import EpochStarts, Eventual
 from binlane.plan.manifest import Manifest
+from binlane.server_proof import archive_identity
 from binlane.source.continuity import Continuity, FirstBytes
 from binlane.source.end_position import Bound, Until, UntilPosition, bound_of, first_of
 from binlane.source.gtid_set import gtids_in, parse_gtid_set
@@ -160,8 +161,8 @@ class Extraction:
             if first_bytes is None
             else Continuity(name, state, self.gtids, start.seqno == 0 and not start.gtid_set, first_bytes)
         )
-        self._proved: tuple[LogPosition, str] | None = None
-        """The end and the fingerprint of what is proved to be complete, if that is before ``end``."""
+        self._proved: tuple[LogPosition, str, str] | None = None
+        """The end, the fingerprint and the identity of what is proved to be complete, if that is before ``end``."""
         self.end = self._before = self._behind_end = start.position
         self._name = name
         self._state = state
@@ -201,7 +202,7 @@ class Extraction:
 
     def manifest(self, channel: str, window: str) -> Manifest:
         """The manifest of the extracted segments."""
-        end, fingerprint = (self.end, self._fingerprint()) if self._proved is None else self._proved
+        end, fingerprint, identity = self._reached() if self._proved is None else self._proved
         return Manifest(
             channel=channel,
             window=window,
@@ -211,7 +212,7 @@ class Extraction:
             end=end,
             gtid_set=str(self.gtids),
             end_time=self.time or self._start.time,
-            identity=self._state.identity,
+            identity=identity,
             fingerprint=fingerprint,
             segments=self.sink.segments,
             # the transaction that began the last epoch may have been left for the next window
@@ -219,6 +220,13 @@ class Extraction:
             restarts=() if self._temporary is None else tuple(self._temporary.restarts),
             restarted=self._restarted,
         )
+
+    def _reached(self) -> tuple[LogPosition, str, str]:
+        """``end`` with its fingerprint and the identity of the source there: an archive's is that of its file."""
+        identity = self._state.identity
+        if not self._state.closes_by_clock and self._header:
+            identity = archive_identity(self._state.flavor, HEADER.unpack_from(self._header)[2])
+        return self.end, self._fingerprint(), identity
 
     def _fingerprint(self) -> str:
         if self.end == self._start.position and self._start.fingerprint:
@@ -240,7 +248,7 @@ class Extraction:
         log_format = described(chunk.data, name)
         check_family(log_format, self._state.flavor, name)
         if self._continuity is not None:
-            reached = (self.end, self._fingerprint()) if self._file != "" and self._proved is None else self._proved
+            reached = self._reached() if self._file != "" and self._proved is None else self._proved
             self._continuity.begin_file(chunk.file, chunk.data, header, log_format)
             self._proved = None if self._continuity.is_settled else reached
         if self._boundaries.state is not State.OUTSIDE and log_format.created == 0:

@@ -149,7 +149,7 @@ def _scan(
     logged = (
         str(set_of_head(head)) if head is not None and found.end == _head_end(source, first.file) else found.gtid_set
     )
-    return Start(0, found.end, logged, found.end_time, state.identity, found.fingerprint)
+    return Start(0, found.end, logged, found.end_time, found.identity, found.fingerprint)
 
 
 def _head_end_of(source: EventSource, state: LogState, file: str) -> LogPosition:

@@ -1,0 +1,91 @@
+"""What an archive's identity is: the log that its fingerprint proves, whatever server id its files show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from binlane.errors import SourceIdentityError
+from binlane.model import Flavor
+from binlane.server_proof import ServerProof, archive_identity, is_another_source, mariadb_identity
+from binlane.source.end_position import UntilPosition
+from binlane.source.start_position import begin
+from tests.unit.source.archives import T, archive, behind, log_file, window
+
+
+def changed(flavor: Flavor) -> list[bytes]:
+    """Three files of a server that was stopped behind the first one and started with another id."""
+    return [
+        log_file(1, (1, 2), flavor, server_id=1, end=T.STOP),
+        log_file(2, (3, 4), flavor, server_id=101, restarted=True, before=[(1, 2)]),
+        log_file(3, (5,), flavor, server_id=101, before=[(1, 2), (101, 4)]),
+    ]
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+def test_an_archive_may_lose_its_files_of_before_a_change_of_the_server_id(flavor: Flavor, tmp_path: Path) -> None:
+    trusted = ("binlog.000002",)
+    files = changed(flavor)
+    source = archive(tmp_path, *files[:2], trusted=trusted)
+    start = begin(source, "oldest")
+    read = window(source, start)
+    assert (start.identity, read.identity) == (archive_identity(flavor, 1), archive_identity(flavor, 101))
+    (tmp_path / "binlog.000001").unlink()
+    source = archive(tmp_path, files[2], first=3, trusted=trusted)
+    assert window(source, behind(read)).transactions == 1
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+def test_a_window_that_is_read_again_goes_through_a_change_of_the_server_id(flavor: Flavor, tmp_path: Path) -> None:
+    """The channel has the identity of the window's end by then."""
+    source = archive(tmp_path, *changed(flavor), trusted=("binlog.000002",))
+    start = begin(source, "oldest")
+    read = window(source, start)
+    again = window(source, start.__class__(0, start.position, "", 0.0, read.identity, start.fingerprint))
+    assert (again.segments, again.fingerprint) == (read.segments, read.fingerprint)
+
+
+def test_a_window_that_ends_before_the_change_has_the_id_of_its_own_file(tmp_path: Path) -> None:
+    source = archive(tmp_path, *changed(Flavor.MARIADB))
+    start = begin(source, "oldest")
+    first = window(archive(tmp_path / "first", changed(Flavor.MARIADB)[0]), start)
+    read = window(source, start, UntilPosition(first.end))
+    assert read.identity == archive_identity(Flavor.MARIADB, 1)
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+def test_the_archive_of_another_server_is_another_log(flavor: Flavor, tmp_path: Path) -> None:
+    start = begin(archive(tmp_path / "own", log_file(1, (1, 2), flavor)), "oldest")
+    other = archive(tmp_path / "other", log_file(1, (1, 2), flavor, server_id=8))
+    with pytest.raises(SourceIdentityError, match=r"000001:\d+: FORMAT_DESCRIPTION changed .* of server_id 8\).*Point"):
+        window(other, start)
+
+
+OF_MARIADB, OF_MYSQL = mariadb_identity(1), "mysql server_uuid 1"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        (OF_MARIADB, mariadb_identity(2), True),
+        (OF_MYSQL, "mysql server_uuid 2", True),
+        (OF_MYSQL, OF_MARIADB, True),
+        (OF_MARIADB, archive_identity(Flavor.MARIADB, 2), False),
+        (OF_MYSQL, archive_identity(Flavor.MYSQL, 2), False),
+        (archive_identity(Flavor.MYSQL, 1), archive_identity(Flavor.MYSQL, 2), False),
+        (OF_MARIADB, archive_identity(Flavor.MYSQL, 1), True),
+    ],
+)
+def test_the_identities_of_servers_and_of_families_tell_sources_apart(one: str, other: str, expected: bool) -> None:
+    assert is_another_source(one, other) is expected
+    assert is_another_source(other, one) is expected
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+def test_a_server_behind_an_archive_has_the_id_of_the_newest_file_that_was_read(flavor: Flavor) -> None:
+    values = {Flavor.MARIADB: ("101", "", ""), Flavor.MYSQL: ("a-uuid", "1", "101")}[flavor]
+    assert ServerProof(archive_identity(flavor, 101)).refusal(flavor, values) is None
+    refused = ServerProof(archive_identity(flavor, 1)).refusal(flavor, values)
+    assert refused is not None
+    assert "server_id 101 (if its server_id was changed, read the archive first" in refused
