@@ -12,19 +12,21 @@ from binlane.apply.lane.options import ApplyOptions
 from binlane.apply.lane.replayed_items import require_plain
 from binlane.apply.nontransactional_tables import NontransactionalTables
 from binlane.apply.rows.conflict_detect import ComparingRows
-from binlane.apply.rows.sql import SqlRows
+from binlane.apply.rows.sql import KnownTable, SqlRows
 from binlane.apply.rows.target_row import is_full
 from binlane.apply.rows.writers import BlockWriter, sends_row_events
 from binlane.apply.session.connection import LaneSession
 from binlane.apply.session.rollback import undo
 from binlane.binlog.reader import LogReader
-from binlane.binlog.rows import RowsKind
+from binlane.binlog.row_values import Absent, Image
+from binlane.binlog.rows import RowsEvent, RowsFlag, RowsKind
 from binlane.binlog.rows_payload import payload_limit
 from binlane.errors import ApplyError, DriftError, PositionError
 from binlane.model import Item, ItemKind, RowCounts
 from binlane.plan.block.builder import BlockLimits
 from binlane.plan.segment.pieces import alone
 from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules
+from binlane.schema.model import Column, Generated
 from binlane.state.orders.skips import ALL_LANES, SKIPPED, mark_replayed, read_skip
 from binlane.state.records.conflicts import Conflict
 from binlane.state.records.repairs import read_repairs
@@ -150,10 +152,36 @@ def _unproved(items: Sequence[Item], tables: SqlRows, seqno: int) -> Iterator[st
         for table, event, _ in tables.events(item.payload, seqno):
             key = table.bound.key
             if event.kind is RowsKind.INSERT:
-                if not any(one.unique for one in table.target.keys):
-                    yield f"a row is inserted into {key}, which has no unique key that would refuse it the second time"
+                if not _refuses_again(table, event):
+                    yield f"a row is inserted into {key} that no unique key would refuse the second time"
             elif not all(each.before and is_full(table, each.before) for each in table.decoder.changes(event)):
                 yield f"the log has only some columns of a row of {key} before their change"
+
+
+def _refuses_again(table: KnownTable, event: RowsEvent) -> bool:
+    """Whether a unique key of the table refuses each row of an INSERT that is there already."""
+    if table.target.primary_key is not None:
+        return True
+    if event.flags & RowsFlag.RELAXED_UNIQUE_CHECKS:
+        # InnoDB need not look at secondary keys then
+        return False
+    columns: dict[str | None, tuple[int, Column]] = {
+        column.name: (number, column) for number, column in enumerate(table.target.columns)
+    }
+    # an expression may be NULL
+    unique = [key for key in table.target.keys if key.unique and all(part.name in columns for part in key.columns)]
+    keys = [[columns[part.name] for part in key.columns] for key in unique]
+    images = (change.after for change in table.decoder.changes(event))
+    return all(any(all(_has_value(column, image, n) for n, column in key) for key in keys) for image in images)
+
+
+def _has_value(column: Column, image: Image | None, number: int) -> bool:
+    """Whether the row cannot have NULL there, of which a unique key takes any number of rows."""
+    if not column.nullable:
+        return True
+    if image is None or column.generated not in (None, Generated.STORED):
+        return False
+    return image[number] is not None and not isinstance(image[number], Absent)
 
 
 def _refuse(conflict: Conflict) -> None:

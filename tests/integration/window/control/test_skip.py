@@ -173,6 +173,7 @@ _MADE: Final = (
     "CREATE DATABASE tenant_1",
     "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, n INT)",
     "CREATE TABLE tenant_1.log (n INT)",
+    "CREATE TABLE tenant_1.mail (n INT, address VARCHAR(20), UNIQUE (n, address))",
     "INSERT INTO tenant_1.t VALUES (1, 10), (2, 20)",
 )
 _BY_TEXT: Final = "SET SESSION binlog_format = STATEMENT"
@@ -210,7 +211,13 @@ REPLAYS: Final[Mapping[str, tuple[Sequence[str], Sequence[str], str, Sequence[st
     "a row without a key": (
         ("INSERT INTO tenant_1.log VALUES (1)",),
         (),
-        "a row is inserted into tenant_1.log, which has no unique key that would refuse it the second time",
+        "a row is inserted into tenant_1.log that no unique key would refuse the second time",
+        (),
+    ),
+    "a row with NULL in its unique key": (
+        ("INSERT INTO tenant_1.mail VALUES (1, NULL)",),
+        (),
+        "a row is inserted into tenant_1.mail that no unique key would refuse the second time",
         (),
     ),
 }
