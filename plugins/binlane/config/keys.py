@@ -76,8 +76,9 @@ class SourceConfig:
         FOLDER,
         None,
         "fsspec URI (or folder) of binlog files, plain, .gz or .zst (these may hold 5 GiB each, as much as the largest "
-        "file of a server; a plain one has no limit), with or without an index file. Name a folder by its "
-        "whole path: a relative path would start where the task or command runs.",
+        "file of a server; a plain one has no limit), with or without the server's index file: older files that the "
+        "server has purged may be there, too. Name a folder by its whole path: a relative path would start where the "
+        "task or command runs.",
     )
     server_id: int = key(
         integer(1, 0xFFFF_FFFF),

@@ -1,8 +1,9 @@
 """A folder of binlog files as a source: plain, .gz or .zst, on anything that fsspec reads, streamed piece by piece.
 
-Their order is that of the numbers in their names. A ``*.index`` file of the server says which log's they are and where
-it begins, and each file that it names behind that must be there. It may be older than the folder: the proofs of
-``continuity`` decide whether a file behind its last line is the next one.
+Their order is that of the numbers in their names. A ``*.index`` file of the server says which log's they are, and from
+the first one that it names and the folder has, each must be there, but for the newest: a copy may have taken the index
+behind the files. The folder may have more files of that log than the index: older ones, which the server has purged,
+and newer ones. The proofs of ``continuity`` decide whether they follow each other.
 """
 
 from __future__ import annotations
@@ -208,7 +209,7 @@ class ArchiveSource:
         return {name: found[name] for name in order}
 
     def _indexed(self, indexes: list[str], found: dict[str, list[str]]) -> list[str]:
-        """The files of the index's log, from the first one that it names and the folder has."""
+        """The files of the index's log."""
         if len(indexes) > 1:
             raise SourceError(f"{self.name}: expected one index file, found {len(indexes)}")
         where = f"{self.name}/{posixpath.basename(indexes[0])}"
@@ -228,15 +229,14 @@ class ArchiveSource:
                 f"{where}: expected names of the folder's {plural(len(found), 'binlog file')}, found none of them; "
                 "put the server's own index there, or remove it"
             )
-        # removed files may be in the index only at its beginning
-        if there != order[len(order) - len(there) :]:
-            gone = next(name for name in order[order.index(there[0]) :] if name not in found)
+        # files may be removed at the log's beginning; the newest one may have been begun while the others were copied
+        if gone := next((name for name in order[order.index(there[0]) : -1] if name not in found), None):
             raise MissingLogError(
                 f"{where}: the index names {gone}, found no such file; put the file back, or the server's index of "
                 "before it"
             )
-        bases, first = set(map(base_of, there)), file_number(there[0])
-        return [name for name in found if base_of(name) in bases and file_number(name) >= first]
+        bases = set(map(base_of, there))
+        return [name for name in found if base_of(name) in bases]
 
     def _events(
         self, file: str, paths: list[str], offset: int, *, is_last: bool = True

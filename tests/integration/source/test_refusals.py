@@ -341,7 +341,7 @@ BREAKAGES: Sequence[tuple[str, Callable[[Path], object], type[Exception], str]] 
     ("gone", shutil.rmtree, SourceError, "found no such folder"),
     (
         "index",
-        lambda folder: (folder / "b.index").write_text("./binlog.000001\n./binlog.000002\n./binlog.000009\n"),
+        lambda folder: (folder / "b.index").write_text("./binlog.000001\n./binlog.000009\n./binlog.000010\n"),
         MissingLogError,
         "the index names binlog.000009",
     ),

@@ -16,8 +16,12 @@ from binlane.errors import (
     SourceError,
     SourceUnavailableError,
 )
+from binlane.model import Flavor
 from binlane.source.archive import ArchiveSource
+from binlane.source.archive_check import check_archive
+from binlane.source.start_position import begin
 from tests.unit.binlog.cases import log
+from tests.unit.source.archives import archive, log_file, window
 
 
 class Refusing(AbstractFileSystem):  # type: ignore[misc]
@@ -56,20 +60,35 @@ def files(folder: Path, names: str, index: str | None) -> tuple[str, ...]:
         pytest.param("1 2 3 4", "1 2", "1 2 3 4", id="files were added behind the index's copy"),
         pytest.param("1 2 3 4", "1 2 4", "1 2 3 4", id="a line is missing"),
         pytest.param("2 3", "1 2 3", "2 3", id="removed at the beginning"),
-        pytest.param("1 2 3 4", "3 4", "3 4", id="of before a reset, or purged"),
+        pytest.param("1 2 3 4", "3 4", "1 2 3 4", id="purged on the server"),
+        pytest.param("1 2", "1 2 3", "1 2", id="begun while the others were copied"),
         pytest.param("999999 1000000 1000001", "999999", "999999 1000000 1000001", id="by number"),
     ],
 )
-def test_an_index_hides_no_file_behind_its_first_one(
-    names: str, index: str | None, expected: str, tmp_path: Path
-) -> None:
-    """The index may have been copied once, and the files behind it later."""
+def test_an_index_hides_no_file_of_its_log(names: str, index: str | None, expected: str, tmp_path: Path) -> None:
+    """The index may have been copied once, and the files behind it later; an archive keeps what its server purges."""
     assert files(tmp_path, names, index) == tuple(expected.split())
 
 
 def test_a_file_that_the_index_names_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(MissingLogError, match=r"/[^/]+\.index: the index names binlog\.000003"):
-        files(tmp_path, "1 2", "1 2 3")
+        files(tmp_path, "1 2 4", "1 2 3 4")
+
+
+def test_a_window_is_read_from_a_file_that_the_index_names_no_more(tmp_path: Path) -> None:
+    source = archive(tmp_path, *(log_file(number, (number,), Flavor.MYSQL) for number in (1, 2, 3, 4)))
+    start = begin(source, "binlog.000002:4")
+    (tmp_path / "binlog.index").write_text("./binlog.000003\n./binlog.000004\n./binlog.000005\n")
+    assert (window(source, start).transactions, begin(source, "oldest").position.file) == (3, "binlog.000001")
+
+
+def test_a_check_of_an_archive_reads_the_files_that_the_index_names_no_more(tmp_path: Path) -> None:
+    source = archive(tmp_path, *(log_file(number, (number,), Flavor.MYSQL) for number in (1, 2, 3, 4)))
+    (tmp_path / "binlog.index").write_text("./binlog.000004\n")
+    assert [(each.name[-1], each.faults) for each in check_archive(source)] == [(n, []) for n in "1234"]
+    (tmp_path / "binlog.000002").unlink()
+    [found] = [fault for each in check_archive(source) for fault in each.faults]
+    assert "after binlog.000001 expected number 2, found binlog.000003" in found
 
 
 def test_the_files_of_two_logs_need_an_index(tmp_path: Path) -> None:
