@@ -33,7 +33,7 @@ from binlane.restore import archive_index
 from binlane.schema import codec as schema_codec
 from binlane.schema.model import Schema
 from binlane.shards import selection
-from binlane.sql.programs import known
+from binlane.sql.programs import known, marks
 from binlane.state import json_columns, tables
 from binlane.work import lane_files
 
@@ -52,7 +52,7 @@ RECORDS: Final[Mapping[str, tuple[tuple[Codec, Any], ...]]] = {
     "lane files": ((lane_files.SESSION, SessionContext), (lane_files.SESSION, ItemKind)),
     "databases.json": ((database_activity.ACTIVITY, database_activity.WindowActivity),),
     "partitioned.json": ((results.LEFT, results.PartitionedTables),),
-    "reached.json": ((results.LEFT, results.ReachedPrograms),),
+    "reached.json": ((results.LEFT, marks.ReachedPrograms),),
     "plan.json": ((window_plan.PLAN, window_plan.WindowPlan),),
     "repair plans": ((repair_plan.REPAIR, repair_plan.RepairPlan),),
     "archive index": ((archive_index.INDEX, archive_index.IndexedFile),),

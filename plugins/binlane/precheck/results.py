@@ -30,7 +30,7 @@ from binlane.schema.codec import schema_from_json, schema_to_json
 from binlane.schema.model import Schema
 from binlane.sql.programs.comparison import as_difference
 from binlane.sql.programs.known import KnownPrograms
-from binlane.sql.programs.marks import ProgramMark, mark_of
+from binlane.sql.programs.marks import ProgramMark, ReachedPrograms, mark_of
 from binlane.work import files
 from binlane.work.files import Digests, WorkFolder
 
@@ -40,13 +40,6 @@ class PartitionedTables:
     """partitioned.json: the target's partitioned tables whose rows the window writes."""
 
     partitioned: frozenset[TableKey]
-
-
-@dataclass(frozen=True, slots=True)
-class ReachedPrograms:
-    """reached.json: the target's routines and views that the window's statements reach."""
-
-    programs: tuple[ProgramMark, ...]
 
 
 LEFT: Final = Codec("remove the file and run the task again", rows=frozenset({TableKey}))
@@ -64,12 +57,12 @@ def keep_for_lanes(situation: Situation) -> Digests:
         known = read_definitions(plans.window)
         tables = situation.target.ask(partitioned_as_it_is, databases_of(plan), known) & plan.applied_tables
         written |= plans.replace(files.PARTITIONED, canonical_json(LEFT.dump(PartitionedTables(tables))))
-    if (marks := _reached(situation)) is not None:
-        written |= plans.replace(files.REACHED, canonical_json(LEFT.dump(ReachedPrograms(marks))))
+    if (reached := _reached(situation)) is not None:
+        written |= plans.replace(files.REACHED, canonical_json(LEFT.dump(reached)))
     return written
 
 
-def _reached(situation: Situation) -> tuple[ProgramMark, ...] | None:
+def _reached(situation: Situation) -> ReachedPrograms | None:
     """Those that the window's statements reach, as the target has them; None where nothing reaches any, and where an
     earlier check of a window that has begun has left them: what was exchanged since is seen so. Whoever has mended one
     removes the file."""
@@ -77,17 +70,17 @@ def _reached(situation: Situation) -> tuple[ProgramMark, ...] | None:
     if not (needs.statements or needs.loads) or (situation.begun and _is_left(plans, files.REACHED)):
         return None
     if not may_reach_programs(situation):
-        return ()
+        return ReachedPrograms()
     # their texts as the lane finds them: the checks compare renamed ones
-    programs = [(each, as_difference(each)) for each in situation.target.programs]
-    reached = first_reached(situation, reach_of_window(situation), [each for _, each in programs])
+    programs, reach = [(each, as_difference(each)) for each in situation.target.programs], reach_of_window(situation)
+    reached = first_reached(situation, reach, [each for _, each in programs])
     own = changed_by_window(situation)
-    return tuple(
-        # of a view whose tables are missing MariaDB shows no query, and the window may make them
-        ProgramMark(each.kind, each.key) if own(each) or each.text is None else mark_of(each)
+    marks = (
+        ProgramMark(each.kind, each.key) if own(each) else mark_of(each)
         for each, difference in programs
         if difference.key in reached
     )
+    return ReachedPrograms.of(marks, reach)
 
 
 def _is_left(plans: WorkFolder, name: str) -> bool:
@@ -147,7 +140,7 @@ def checked_of(plans: WorkFolder, *, selects: bool) -> Checked:
         partitioned = left.partitioned
     reached, place = None, plans.path(files.REACHED)
     if plans.has(files.REACHED):
-        reached = LEFT.read(ReachedPrograms, plans.read(files.REACHED), place).programs
+        reached = LEFT.read(ReachedPrograms, plans.read(files.REACHED), place)
     return Checked(definitions, partitioned, _rules_of(plans) if selects else AS_LOGGED, reached, place)
 
 

@@ -41,6 +41,9 @@ class Program:
     order: int = 0
     """Among the triggers of one table and time; the same for all on servers that do not tell it."""
 
+    printed: str = ""
+    """A view's query as MySQL's catalogue has it, without the names of its columns; "" if that is ``text``."""
+
     @property
     def sql_mode(self) -> str:
         """By which it is read."""

@@ -145,9 +145,9 @@ def _named(view: Program) -> Program:
     """With its columns' names in its query."""
     facts = dict(view.facts)
     columns = facts.pop(COLUMNS, None)
-    return (
-        view if columns is None or view.text is None else replace(view, text=named_by(view.text, columns), facts=facts)
-    )
+    if columns is None or view.text is None:
+        return view
+    return replace(view, text=named_by(view.text, columns), facts=facts, printed=view.text)
 
 
 def _executed(connection: Connection, programs: Iterator[Program]) -> Iterator[Program]:

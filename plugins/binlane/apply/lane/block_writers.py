@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from binlane.apply.session.connection import LaneSession
     from binlane.plan.window_plan import WindowPlan
     from binlane.schema.model import Schema
-    from binlane.sql.programs.marks import ProgramMark
+    from binlane.sql.programs.marks import ReachedPrograms
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Checked:
     """The partitioned ones of the target's tables that the window writes; None if this is unknown."""
     rules: ChannelRules = AS_LOGGED
     """Those of the window, which decide once more whose rows are written."""
-    reached: tuple[ProgramMark, ...] | None = None
+    reached: ReachedPrograms | None = None
     """The target's routines and views that the window's statements reach; None if this is unknown."""
     reached_file: str = ""
     """Where these stand, for a message."""

@@ -3,14 +3,14 @@
 A session of the target may put a view in a table's place, or exchange a routine or view, at any moment. A function with
 its invoker's privileges would run as binlane's account, and what it changes would be committed. So a lane holds each
 table that a statement names, in the statement's own transaction, and a view must be one that the precheck has looked
-at. The routines and views that the window's statements reach are compared with what the precheck has seen: in front of
-the first statement of a transaction that may run one, so that another one does not run, and behind the last, while the
-server keeps what has run against DDL.
+at. The routines and views that a statement reaches are compared with what the precheck has seen: in front of the first
+statement of a transaction that may run them, so that another one does not run, and behind the last, while the server
+keeps what has run against DDL.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +23,7 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.rename_rules import is_system
 from binlane.sql.parse.facts import StatementFacts, StatementKind
-from binlane.sql.programs.marks import ProgramMark, changed
+from binlane.sql.programs.marks import ProgramMark, ReachedPrograms, changed
 from binlane.sql.programs.reach import folded
 
 if TYPE_CHECKING:
@@ -39,26 +39,36 @@ class NamedObjects:
 
     read: Callable[[Mapping[bool, Sequence[TableKey]]], Iterable[Program]]
     """Reads routines and views of the server, as ``read_named_programs`` does, on another connection."""
-    marks: tuple[ProgramMark, ...] | None
-    """Of what the window's statements reach; None if no precheck has left them: then views are not looked at."""
+    reached: ReachedPrograms | None
+    """By the window's statements; None if no precheck has left them: then views are not looked at."""
     is_altered: Callable[[TableKey], bool]
     """Whether the window itself makes or changes a table or view."""
     file: str = ""
-    """Where the marks stand: the next precheck of a window without it takes what it finds."""
+    """Where these stand: the next precheck of a window without it takes what it finds."""
     _held: set[TableKey] = field(default_factory=set)
     _views: frozenset[TableKey] = frozenset()
-    _has_called: bool = False
+    _marks: dict[TableKey, list[ProgramMark]] = field(default_factory=dict)
+    _called: set[ProgramMark] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self._views = frozenset(folded(each.key) for each in self.marks or () if each.kind == "view")
+        programs = () if self.reached is None else self.reached.programs
+        self._views = frozenset(folded(each.key) for each in programs if each.kind == "view")
+        for each in programs:
+            self._marks.setdefault(each.name, []).append(each)
 
     def begin(self) -> None:
         """A transaction begins, in which nothing is held."""
         self._held.clear()
-        self._has_called = False
+        self._called.clear()
 
-    def hold(self, execute: Callable[[str], object], facts: StatementFacts) -> None:
-        """In front of a statement of these facts. ``execute``: runs a statement in its transaction.
+    def hold(
+        self,
+        execute: Callable[[str], object],
+        facts: StatementFacts,
+        names: Callable[[], Iterable[TableKey] | None],
+    ) -> None:
+        """In front of a statement of these facts. ``execute``: runs a statement in its transaction; ``names``: all
+        names in its text, as ``names_in`` finds them, None if nobody can read it.
 
         Raises TableMismatchError for a view or routine that is not what the precheck has seen.
         """
@@ -69,20 +79,27 @@ class NamedObjects:
         for key in sorted(facts.tables - self._held, key=str):
             if not is_system(key.database):
                 calls |= self._is_view(execute, key)
-        if calls and not self._has_called:
-            self._has_called = True
-            self._compare("nothing of it was written")
+        if calls and self._marks and (more := self._by(names()) - self._called):
+            self._compare(more, "nothing of it was written")
+            self._called |= more
 
     def end(self) -> None:
         """Behind the transaction's last statement, in front of its COMMIT. Raises as ``hold``."""
-        if self._has_called:
-            self._compare("its transaction was rolled back")
+        if self._called:
+            self._compare(self._called, "its transaction was rolled back")
+
+    def _by(self, names: Iterable[TableKey] | None) -> set[ProgramMark]:
+        """The marks that a statement with these names reaches and that can be compared."""
+        reached: Collection[TableKey] = self._marks
+        if names is not None and self.reached is not None:
+            reached = self.reached.reach.reached(names, self._marks)
+        return {each for name in reached for each in self._marks[name] if each.digest}
 
     def _is_view(self, execute: Callable[[str], object], key: TableKey) -> bool:
         try:
             hold_table(execute, key)
         except TableMismatchError:
-            if self.marks is not None and folded(key) not in self._views and not self.is_altered(key):
+            if self.reached is not None and folded(key) not in self._views and not self.is_altered(key):
                 raise
             return True
         except pymysql.err.MySQLError as exc:
@@ -92,10 +109,8 @@ class NamedObjects:
         self._held.add(key)
         return False
 
-    def _compare(self, what: str) -> None:
-        marks = [each for each in self.marks or () if each.digest]
-        if not marks:
-            return
+    def _compare(self, called: Iterable[ProgramMark], what: str) -> None:
+        marks = sorted(called, key=lambda each: (each.kind, str(each.key)))
         found = changed(marks, self.read(_names(marks)))
         if found:
             raise TableMismatchError(

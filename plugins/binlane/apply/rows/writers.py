@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -22,10 +23,13 @@ from binlane.choices import Writer
 from binlane.errors import ApplyError, PlanError
 from binlane.extension import chosen
 from binlane.lazy_dataclass import dataclass
-from binlane.model import Flavor, Item, ItemKind, RowCounts, SessionContext
+from binlane.model import Flavor, Item, ItemKind, LogPosition, RowCounts, SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
 from binlane.schema.model import Table
 from binlane.sql.charset import dialect_of, is_utf8_client
+from binlane.sql.logged_statement import LoggedText
+from binlane.sql.parse.lexer import names_a_file
+from binlane.sql.programs.reach import names_in
 from binlane.sql.scheduled_event import disabled
 
 if TYPE_CHECKING:
@@ -86,6 +90,16 @@ def _may_set_documents(statement: bytes, table: Table) -> bool:
     text = statement.lower()
     # other letters have other bytes in other character sets, and a quote is written twice
     return any(not name.isascii() or "`" in name or name.lower().encode() in text for name in documents)
+
+
+def _names_in(item: Item, flavor: Flavor) -> frozenset[TableKey] | None:
+    """All names in a statement that may be a table's, a view's or a routine's; None if they cannot be read."""
+    text = LoggedText.of(0, LogPosition("", 0), item, flavor)
+    database = "" if text is None else text.context.database or ""
+    if text is None or names_a_file(database):
+        return None
+    names = frozenset(names_in(text.tokens, database))
+    return None if any("\ufffd" in str(key) for key in names) else names
 
 
 def _run_of(item: Item) -> tuple[ItemKind, SessionContext | None]:
@@ -211,14 +225,18 @@ class BlockWriter:
             return self.prepare(item)
         context = item.context if item.context is not None else SessionContext()
         facts = statement_facts(item.payload, context, self.session.flavor)
+        names = partial(_names_in, item, self.session.flavor)
         if is_utf8_client(context) or all(str(key).isascii() for key in facts.tables):
             # in the statement's session: it alone sees the temporary tables of its connection
             text = self.prepare(item)
-            self.named.hold(lambda hold: self.session.cursor.execute(hold.encode()), facts)  # type: ignore[call-overload]
+            self.named.hold(self._in_its_session, facts, names)
             return text
         self.context.leave()
-        self.named.hold(self.session.execute, facts)
+        self.named.hold(self.session.execute, facts, names)
         return self.prepare(item)
+
+    def _in_its_session(self, hold: str) -> object:
+        return self.session.cursor.execute(hold.encode())  # type: ignore[call-overload]
 
     def _loads(self, items: Iterator[Item]) -> None:
         loads = Loads(items)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from itertools import chain
 from typing import Final, NamedTuple
 
 from binlane.lazy_dataclass import dataclass
@@ -65,6 +66,21 @@ class Reach:
             left |= self.cascades.get(key, frozenset())
             left.update(self.behind.get(key, ()))
         return frozenset(found)
+
+    def reached(self, names: Iterable[TableKey], wanted: Collection[TableKey]) -> Collection[TableKey]:
+        """Those of ``wanted`` that a statement with these names may reach: all, if behind one is what nobody can
+        read."""
+        found = self.of(names)
+        return wanted if not self.unread.isdisjoint(found) else found.intersection(wanted)
+
+    def toward(self, wanted: Collection[TableKey]) -> Reach:
+        """What of this leads to one of ``wanted``: ``reached`` finds the same there."""
+        leading = self.leading_to(wanted)
+        behind = {
+            name: leading.intersection(chain(self.behind.get(name, ()), self.cascades.get(name, ())))
+            for name in leading
+        }
+        return Reach({name: names for name, names in behind.items() if names}, self.unread)
 
     def leading_to(self, wanted: Collection[TableKey]) -> frozenset[TableKey]:
         """The objects behind which one of ``wanted`` is, with these: whoever names none of them reaches none."""
