@@ -51,10 +51,9 @@ LAYERS: Final = (
         "base",
         "values and errors that all share",
         (
-            *("json_codec", "formats", "extension", "server_proof", "session_pins", "view_guard", "state_guard"),
-            "table_hint",
+            *("json_codec", "formats", "extension", "sessions"),
             *("errors", "model", "choices", "rename_rules", "arrow_compute", "database_pattern", "collation_rules"),
-            *("compression", "garbage", "blas_threads", "regular_files", "safe_path", "safe_text", "activity"),
+            *("garbage", "blas_threads", "regular_files", "safe_path", "safe_text", "activity"),
             *("lazy_dataclass", "answers", ""),
         ),
     ),

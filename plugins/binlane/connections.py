@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from binlane.errors import ConfigError
 from binlane.lazy_dataclass import dataclass
-from binlane.server_proof import ServerProof, TargetProof
+from binlane.sessions.server_proof import ServerProof, TargetProof
 
 if TYPE_CHECKING:
     from binlane.config import ChannelConfig

@@ -20,7 +20,7 @@ from typing import Any, Final, cast
 from pymysql.constants import COMMAND
 from sqlalchemy import Engine, NullPool
 
-from binlane.driver import Connection
+from binlane.driver.connection import Connection
 from binlane.servers.engines import engine_at
 
 NEVER = 1 << 40

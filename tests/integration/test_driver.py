@@ -16,11 +16,11 @@ from sqlalchemy import Engine, text
 
 from binlane.bootstrap.sessions import read_session
 from binlane.connections import Endpoint, Tls
-from binlane.driver import Connection
+from binlane.driver.connection import Connection
 from binlane.errors import ConfigError
 from binlane.model import Flavor
 from binlane.servers.engines import engine_of, kept_connections
-from binlane.session_pins import SessionKind
+from binlane.sessions.pins import SessionKind
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.waiting import wait_until

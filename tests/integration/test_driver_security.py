@@ -21,9 +21,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from sqlalchemy import text
 
-from binlane import driver
 from binlane.connections import Endpoint, parse_connection
-from binlane.driver import Connection
+from binlane.driver import login, wire
+from binlane.driver.connection import Connection
 from binlane.errors import ConfigError, SourceUnavailableError
 from binlane.model import Flavor, LogPosition
 from binlane.servers.engines import engine_of
@@ -144,7 +144,7 @@ def test_a_connection_in_clear_is_warned_of_once_unless_it_stays_on_the_machine(
     Connection(**arguments).close()
     assert caplog.messages == []
     # no second machine is there to be far away
-    monkeypatch.setattr(driver, "_is_loopback", lambda peer: False)
+    monkeypatch.setattr(login, "_is_loopback", lambda peer: False)
     for _ in range(2):
         Connection(**arguments).close()
     assert [message.partition(":3")[0].partition(":")[0] for message in caplog.messages] == [
@@ -308,7 +308,7 @@ def test_a_server_that_asks_for_a_file_is_named() -> None:
 
 
 def test_an_answer_of_more_bytes_than_any_server_sends_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "LARGEST_ANSWER", 40 << 20)
+    monkeypatch.setattr(wire, "LARGEST_ANSWER", 40 << 20)
     endless = b"\1" + bytes(90 << 20)
     with Impostor(b"mysql_native_password", [endless]) as impostor:
         endpoint = parse_connection("db", f"mysql://u:secret@127.0.0.1:{impostor.port}/")
@@ -367,7 +367,7 @@ class Endless(Impostor):
 
 @pytest.mark.parametrize("limits", [{}, {"read_timeout": 1}], ids=["forever", "for-a-look"])
 def test_a_login_of_a_byte_now_and_then_ends(limits: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "GREETING_SECONDS", 1)
+    monkeypatch.setattr(wire, "GREETING_SECONDS", 1)
     with Endless(b"mysql_native_password", []) as impostor:
         endpoint = parse_connection("db", f"mysql://u:secret@127.0.0.1:{impostor.port}/?ssl_mode=disabled")
         with pytest.raises(pymysql.err.OperationalError, match="has not answered the whole login within 2 s"):
@@ -387,7 +387,7 @@ def test_an_answer_of_a_row_now_and_then_ends_for_who_only_looks() -> None:
 def test_a_result_without_an_end_is_not_kept(
     limits: dict[str, Any], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, name, 1 << 20)
+    monkeypatch.setattr(wire, name, 1 << 20)
     with Endless(b"mysql_native_password", [OK, OK], row=text_row(b"x" * 200), rows=256, pause=0) as impostor:
         endpoint = parse_connection("db", f"mysql://u:secret@127.0.0.1:{impostor.port}/?ssl_mode=disabled")
         connection = Connection(**endpoint.pymysql_arguments(), **limits)
@@ -401,7 +401,7 @@ def test_a_result_without_an_end_is_not_kept(
 def test_a_result_is_kept_up_to_a_size_in_memory(row: bytes, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A value of some bytes takes some dozens there, and so does a row of nothing."""
     limit = 8 << 20
-    monkeypatch.setattr(driver, "LARGEST_RESULT", limit)
+    monkeypatch.setattr(wire, "LARGEST_RESULT", limit)
     with Endless(b"mysql_native_password", [OK, OK], row=row, rows=256, pause=0, columns=columns) as impostor:
         endpoint = parse_connection("db", f"mysql://u:secret@127.0.0.1:{impostor.port}/?ssl_mode=disabled")
         connection = Connection(**endpoint.pymysql_arguments())
@@ -432,7 +432,7 @@ def test_a_result_of_more_columns_than_servers_have_is_not_read(unbuffered: bool
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("GREETING_SECONDS", "SILENT_SECONDS"):
-        monkeypatch.setattr(driver, name, 1)
+        monkeypatch.setattr(wire, name, 1)
 
 
 @contextlib.contextmanager

@@ -9,10 +9,10 @@ from typing import Final
 import pytest
 from pymysql.constants import SERVER_STATUS
 
-from binlane.driver import Connection
+from binlane.driver.connection import Connection
 from binlane.errors import PrecheckError
 from binlane.model import Flavor
-from binlane.session_pins import PINS, UNPINNED, Pin, Server, SessionKind, is_as_pinned, pins_of
+from binlane.sessions.pins import PINS, UNPINNED, Pin, Server, SessionKind, is_as_pinned, pins_of
 from lab.servers import PrivateServer
 
 ServerOf = Callable[[str, str], PrivateServer]

@@ -16,16 +16,16 @@ import pytest
 from sqlalchemy import Connection, Table, delete, insert, select, text, update
 from sqlalchemy.dialects import mysql
 
-from binlane import driver
 from binlane.apply import target_state
 from binlane.apply.session.connection import LaneSession
 from binlane.bootstrap.sessions import write_session
+from binlane.driver import connection as driver
 from binlane.errors import StateSchemaError
 from binlane.model import Flavor, SchemaObject
+from binlane.sessions.state_guard import TABLES, Touched, hinted, hold
 from binlane.state.consistent_view import CONSISTENT_VIEW
 from binlane.state.records.bootstraps import count_rows
 from binlane.state.tables import metadata
-from binlane.state_guard import TABLES, Touched, hinted, hold
 from lab.servers import PrivateServer
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
 from tests.security.test_replaced_state import COMMANDS, FAMILIES, attacked, in_place_of, put_back, runs_of

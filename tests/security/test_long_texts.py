@@ -22,7 +22,7 @@ from binlane.orchestration.request import WindowRequest
 from binlane.orchestration.stop import seqno_of
 from binlane.restore.end import EndGtid
 from binlane.restore.logged_transactions import RowTransactions
-from binlane.server_proof import ServerProof
+from binlane.sessions.server_proof import ServerProof
 from binlane.source.end_position import AtGtid, UntilGtid
 from binlane.source.gtid_set import parse_gtid_set
 from binlane.source.start_position import begin

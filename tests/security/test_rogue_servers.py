@@ -14,8 +14,9 @@ from typing import Any, Final
 
 import pytest
 
-from binlane import driver
 from binlane.answers import answered, unusable
+from binlane.driver import connection as driver
+from binlane.driver import pinned
 from binlane.plan.routing import first_appearance
 from binlane.servers import catalog
 from binlane.servers.variables import with_number
@@ -111,7 +112,7 @@ def test_a_strange_answer_is_one_error(
         statements, traced = tuple(rogue.statements), list[tuple[str, str, str]]()
         for statement in statements:
             rogue.wrong = (statement, next(forms))
-            driver._unset.clear()
+            pinned._unset.clear()
             change()
             capsys.readouterr()
             channel.cli(*command)

@@ -16,7 +16,7 @@ import pytest
 
 from binlane.errors import BinlaneError
 from binlane.formats import FORMATS_FILE
-from binlane.server_proof import TargetProof
+from binlane.sessions.server_proof import TargetProof
 from binlane.state.target_record import file_of, recorded
 from binlane.work.files import WorkFolder
 from binlane.work.folder_formats import check_formats

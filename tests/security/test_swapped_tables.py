@@ -19,7 +19,7 @@ from binlane.apply.rows.named_objects import NamedObjects
 from binlane.bootstrap.computed_columns import RowCopy
 from binlane.bootstrap.row_copy import Chunk, Copier, RemainingTable, copy_chunk, in_transaction
 from binlane.bootstrap.sessions import Session, read_session, write_session
-from binlane.driver import Connection
+from binlane.driver.connection import Connection
 from binlane.errors import BinlaneError, ConfigError, TableMismatchError
 from binlane.model import TableKey, version_number
 from binlane.orchestration.commands.copies import recopy, restore
@@ -35,7 +35,7 @@ from binlane.schema.binding import bind
 from binlane.schema.model import Schema
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of
-from binlane.session_pins import SessionKind
+from binlane.sessions.pins import SessionKind
 from binlane.state.records.repairs import begin_repair
 from binlane.state.records.verifications import begin_verification
 from binlane.verify.outcome import Options

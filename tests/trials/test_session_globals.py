@@ -20,7 +20,7 @@ from typing import Any, Final
 import pytest
 from pymysql.err import MySQLError
 
-from binlane.driver import Connection
+from binlane.driver.connection import Connection
 from binlane.errors import BinlaneError
 from binlane.model import Flavor
 from lab.programs import WITHOUT_MYSQL, has_mysql

@@ -27,8 +27,8 @@ JOINED: Final = re.compile(rf"{_NAME} = (?:\w+\.){_NAME}", re.I)
 OWN: Final = {
     "state/channels.py": "binlane's own tables",
     "state/migrations/check.py": "binlane's own tables",
-    "state_guard.py": "binlane's own tables",
-    "view_guard.py": "the text of that query",
+    "sessions/state_guard.py": "binlane's own tables",
+    "sessions/view_guard.py": "the text of that query",
     "servers/names.py": "the conditions themselves",
 }
 

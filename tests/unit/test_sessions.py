@@ -9,14 +9,14 @@ from typing import Final
 
 import pytest
 
-from binlane.session_pins import PINS, UNPINNED, SessionKind
+from binlane.sessions.pins import PINS, UNPINNED, SessionKind
 from tests.parsing import parsed
 
 ROOTS: Final = ("plugins", "spark_jobs", "dags")
 OPENING: Final = frozenset({"connect", "Connect", "Connection", "create_engine", "engine_from_config", "create_pool"})
 """Names of PyMySQL and SQLAlchemy that open connections, or make what opens them."""
 DOORS: Final = {
-    "plugins/binlane/driver.py": {"pymysql.connections.Connection"},
+    "plugins/binlane/driver/wire.py": {"pymysql.connections.Connection"},
     "plugins/binlane/servers/engines.py": {"sqlalchemy.create_engine"},
 }
 """The modules that may name them: the door, and the one that gives SQLAlchemy its connections."""

@@ -39,11 +39,11 @@ THEIRS: Final = {
 PARTS: Final = {
     *("", "apply", "apply.ddl", "apply.lane", "apply.lane.ways", "apply.rows", "apply.session"),
     *("binlog", "binlog.types", "binlog.vector"),
-    *("cli", "config", "json_codec", "kernels", "orchestration", "orchestration.announcing"),
+    *("cli", "config", "driver", "json_codec", "kernels", "orchestration", "orchestration.announcing"),
     *("orchestration.commands", "orchestration.extraction", "orchestration.plan_job", "plan", "plan.block"),
     *("plan.segment", "plan.transaction", "plan.window", "precheck", "precheck.account", "precheck.definitions"),
     *("precheck.situation", "precheck.statements", "precheck.target"),
-    *("schema", "servers", "shards", "source", "sql", "sql.parse", "sql.programs", "state"),
+    *("schema", "servers", "sessions", "shards", "source", "sql", "sql.parse", "sql.programs", "state"),
     *("state.carried", "state.migrations", "state.orders", "state.records", "work", "work.plan_job"),
 }
 """The packages of binlane with a part in a window."""

@@ -12,8 +12,8 @@ from sqlalchemy import Connection, Engine
 
 from binlane.apply.refusals import target_errors
 from binlane.connections import Endpoint, Endpoints
-from binlane.server_proof import TargetProof
 from binlane.servers.engines import engine_of
+from binlane.sessions.server_proof import TargetProof
 from binlane.state.channels import has_channel, read_channel, refuse_older
 from binlane.state.migrations.check import require_current
 from binlane.state.migrations.upgrade import bring_up

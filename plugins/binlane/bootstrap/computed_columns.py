@@ -21,7 +21,7 @@ from binlane.errors import ApplyError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.schema.model import Column, Generated, Table
-from binlane.session_pins import WRITE_MODE
+from binlane.sessions.pins import WRITE_MODE
 from binlane.sql.sql_modes import EVALUATED
 from binlane.verify.rows.column_text import ComparedTable, shown_columns
 

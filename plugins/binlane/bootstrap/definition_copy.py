@@ -27,7 +27,7 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SchemaObject, TableKey
 from binlane.servers.names import among, literals
 from binlane.servers.stored_bodies import is_gone
-from binlane.session_pins import WRITE_MODE
+from binlane.sessions.pins import WRITE_MODE
 from binlane.sql.charset import dialect_in
 from binlane.sql.parse.shown_table import ENDED_QUOTES, LINE_BREAK, hidden_part, with_quoted_names
 from binlane.sql.scheduled_event import disabled

@@ -50,9 +50,9 @@ from binlane.errors import PrecheckError, SourceIdentityError, WindowBusyError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SchemaObject, TableKey
 from binlane.schema.model import Schema
-from binlane.server_proof import ServerProof
 from binlane.servers.catalog import read_databases, read_schema
 from binlane.servers.names import among, literals
+from binlane.sessions.server_proof import ServerProof
 from binlane.shards.selection import EVERYTHING, Extent, Selection
 from binlane.source.older_sessions import highest_older_session
 from binlane.source.protocol import EventSource

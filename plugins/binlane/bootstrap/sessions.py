@@ -11,12 +11,12 @@ from pymysql import err
 from pymysql.constants import CR
 
 from binlane.connections import Endpoint
-from binlane.driver import Connection
+from binlane.driver.connection import Connection
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
-from binlane.server_proof import ServerProof
 from binlane.servers.streamed_rows import streamed_rows
-from binlane.session_pins import SessionKind
+from binlane.sessions.pins import SessionKind
+from binlane.sessions.server_proof import ServerProof
 from binlane.source.server import translated
 
 _RECEIVED: Final = 256 << 10

@@ -12,7 +12,7 @@ from typing import Final
 from binlane.bootstrap.sessions import Session
 from binlane.errors import ApplyError
 from binlane.model import TableKey
-from binlane.session_pins import MOST_WARNINGS
+from binlane.sessions.pins import MOST_WARNINGS
 
 _TRUNCATED: Final = 1265
 _OF_TEXT: Final = frozenset({1287, 1300, 1681, 3719, 3720, 3778})

@@ -28,9 +28,9 @@ from binlane.precheck.definitions.noted import note_definitions, read_definition
 from binlane.schema.codec import schema_to_json
 from binlane.schema.compare import compare_schemas, not_reduced, rules_for
 from binlane.schema.model import Schema
-from binlane.server_proof import ServerProof
 from binlane.servers.catalog import read_databases, read_schema
 from binlane.servers.engines import engine_of
+from binlane.sessions.server_proof import ServerProof
 from binlane.shards.assigners import AssignerRules, Shards
 from binlane.shards.renaming import Renaming
 from binlane.shards.shard_list import Partitioner, ShardList, parse_shard_list

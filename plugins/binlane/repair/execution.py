@@ -31,9 +31,9 @@ from binlane.repair.definitions import DefinitionRepairer
 from binlane.repair.fence import lock_at_watermark, writing
 from binlane.repair.plan import Action, DefinitionRepair, RepairPlan, RowRepair, moves_unique, obstacle
 from binlane.schema.model import Column, Generated, Schema
+from binlane.sessions.state_guard import NO_SUCH_KEY
 from binlane.state.channels import Channel
 from binlane.state.records.repairs import begin_repair, forget_definition, forget_suspects, forget_table, save_repair
-from binlane.state_guard import NO_SUCH_KEY
 from binlane.verify.definitions.definition_reader import SEQUENCE, TRIGGER
 from binlane.verify.rows.column_text import ComparedTable, Key, Row, is_key, one_of
 from binlane.verify.rows.pairing import Tables

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine
 from binlane.bootstrap.sessions import Session
 from binlane.errors import BinlaneError, WindowBusyError
 from binlane.model import Flavor
-from binlane.session_pins import SessionKind
+from binlane.sessions.pins import SessionKind
 from binlane.state.channels import Channel, read_channel
 from binlane.state.records.journal import read_status, standing
 from binlane.state.windows import read_open_window

@@ -37,7 +37,7 @@ from binlane.servers import catalog_queries as queries
 from binlane.servers.names import among, folded_values, values_of
 from binlane.servers.packed import PackedRow, PackedView, read_names, whole_texts
 from binlane.servers.variables import global_variables, server_version, session_variable, version_number
-from binlane.session_pins import SessionKind, pinned
+from binlane.sessions.pins import SessionKind, pinned
 from binlane.sql.parse.analyze import analyze
 
 _MERGE: Final = ("MRG_MYISAM", "MRG_MyISAM")

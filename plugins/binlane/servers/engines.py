@@ -21,9 +21,9 @@ from pymysql.constants import CLIENT
 from sqlalchemy import URL, Engine, NullPool, create_engine, event
 
 from binlane.connections import Endpoint
-from binlane.driver import Connection
+from binlane.driver.connection import Connection
 from binlane.lazy_dataclass import dataclass
-from binlane.session_pins import SessionKind
+from binlane.sessions.pins import SessionKind
 
 _Answer = TypeVar("_Answer")
 

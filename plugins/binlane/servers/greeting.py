@@ -8,7 +8,7 @@ from typing import Final
 import pymysql
 
 from binlane.connections import Endpoint, login_advice
-from binlane.driver import Connection
+from binlane.driver.connection import Connection
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 from binlane.servers.variables import version_number

@@ -74,7 +74,7 @@ class PackedView:
 def read_names(connection: Connection, view: str, column: str) -> list[str]:
     """A column of names without a semicolon, such as a server's collations: MariaDB 11 has 1,242, MySQL 9 286.
 
-    A session's usual ``group_concat_max_len`` (``session_pins``) has room for them, and a cut answer is asked for anew.
+    A session's usual ``group_concat_max_len`` (``pins``) has room for them, and a cut answer is asked for anew.
     """
     return ask_names(view, column, lambda query: connection.execute(text(query)))
 

@@ -39,7 +39,7 @@ from binlane.kernels import framing
 from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition, TableKey, plural
 from binlane.regular_files import NotRegularFileError, open_regular
-from binlane.server_proof import archive_identity
+from binlane.sessions.server_proof import archive_identity
 from binlane.source.gzip_stream import GzipStream
 from binlane.source.identity import described
 from binlane.source.protocol import (

@@ -21,7 +21,7 @@ from binlane.binlog.wire import FLAGS_AT, HEADER, IN_USE, EventType
 from binlane.errors import MissingLogError, SourceIdentityError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
-from binlane.server_proof import mariadb_identity
+from binlane.sessions.server_proof import mariadb_identity
 from binlane.source.gtid_set import GtidSet, MariadbGtidSet, set_of_head
 from binlane.source.identity import check_taken
 from binlane.source.protocol import LogState, base_of, check_follows, file_number

@@ -35,7 +35,7 @@ from binlane.binlog.wire import (
 from binlane.errors import BinlogError, MissingLogError, SourceError, SourceIdentityError, UnsupportedEventError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition
-from binlane.server_proof import is_another_source
+from binlane.sessions.server_proof import is_another_source
 from binlane.source.gtid_set import parse_gtid_set
 from binlane.source.protocol import LOG_START, EventSource, LogChunk, LogState, missing_file
 

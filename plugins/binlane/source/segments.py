@@ -30,7 +30,7 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import Epoch, LogPosition
 from binlane.plan.consistency import EpochStarts, Eventual
 from binlane.plan.manifest import Manifest
-from binlane.server_proof import archive_identity
+from binlane.sessions.server_proof import archive_identity
 from binlane.source.continuity import Continuity, FirstBytes
 from binlane.source.end_position import Bound, Until, UntilPosition, bound_of, first_of
 from binlane.source.gtid_set import gtids_in, parse_gtid_set

@@ -13,7 +13,7 @@ import pymysql
 from binlane.answers import unusable
 from binlane.binlog.types.literals import identifier
 from binlane.connections import WITH_TLS, login_advice
-from binlane.driver import LoginRefusedError
+from binlane.driver.login import LoginRefusedError
 from binlane.errors import (
     BinlaneError,
     MissingLogError,
@@ -24,7 +24,7 @@ from binlane.errors import (
     SourceUnavailableError,
 )
 from binlane.model import CLOCKS_DIFFER, Flavor, LogPosition, TableKey
-from binlane.server_proof import NO_LOG, mariadb_identity
+from binlane.sessions.server_proof import NO_LOG, mariadb_identity
 from binlane.source.gtid_set import not_logged
 from binlane.source.protocol import LogState
 

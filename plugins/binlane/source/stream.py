@@ -24,7 +24,7 @@ from pymysql.constants import COMMAND
 from pymysql.err import raise_mysql_exception
 
 from binlane.binlog.wire import ARTIFICIAL, FLAGS_AT, HEADER, EventType, type_name
-from binlane.driver import Connection
+from binlane.driver.connection import Connection
 from binlane.errors import BinlogError, SourceError, SourceIdentityError, SourceUnavailableError
 from binlane.kernels import copying
 from binlane.lazy_dataclass import dataclass

@@ -25,10 +25,10 @@ from sqlalchemy import (
 from binlane.errors import PositionError, PrecheckError, SourceIdentityError, TargetIdentityError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition
-from binlane.server_proof import ServerProof, TargetProof, elsewhere, identity_expression, is_another_source
+from binlane.sessions.server_proof import ServerProof, TargetProof, elsewhere, identity_expression, is_another_source
+from binlane.sessions.state_guard import view_in_place
 from binlane.state.json_columns import optional_value_of, text_of
 from binlane.state.tables import NOW, OF_CHANNELS, bootstraps, channels
-from binlane.state_guard import view_in_place
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from binlane.errors import NO_RECORD, ConfigError
 from binlane.regular_files import open_regular
-from binlane.server_proof import TargetProof
+from binlane.sessions.server_proof import TargetProof
 
 if TYPE_CHECKING:
     from binlane.state.channels import Channel

@@ -19,7 +19,7 @@ from binlane.model import CLOCKS_DIFFER, FolderRecord, LogPosition, RowCounts, p
 from binlane.plan.manifest import Manifest
 from binlane.plan.window_facts import WindowFacts, facts_of
 from binlane.plan.window_plan import WindowPlan
-from binlane.server_proof import is_another_source
+from binlane.sessions.server_proof import is_another_source
 from binlane.state.channels import NO_SESSIONS, Channel, Watermark, is_table, read_channel, watermark_values
 from binlane.state.json_columns import optional_value_of, text_of, value_of
 from binlane.state.positions import LanePosition, lane_positions, place_lanes

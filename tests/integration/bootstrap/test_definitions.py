@@ -12,7 +12,7 @@ from binlane.bootstrap.definition_copy import Definition, make, make_behind_rows
 from binlane.bootstrap.sessions import Session, read_session, write_session
 from binlane.errors import SourceError, TargetError, TargetUnavailableError
 from binlane.model import TableKey
-from binlane.session_pins import WRITE_MODE
+from binlane.sessions.pins import WRITE_MODE
 from tests.integration.bootstrap.conftest import either
 from tests.integration.window.conftest import CHANNEL, Channel, clean_servers, run_on
 

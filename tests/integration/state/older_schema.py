@@ -14,8 +14,8 @@ from typing import Any, Final
 from sqlalchemy import Connection, NullPool, event, update
 
 from binlane.model import LogPosition
-from binlane.server_proof import identity_expression
 from binlane.servers.engines import engine_at
+from binlane.sessions.server_proof import identity_expression
 from binlane.state import tables
 from binlane.state.channels import Watermark
 from binlane.state.json_columns import text_of

@@ -17,11 +17,11 @@ from unittest.mock import Mock
 import pytest
 from pymysql.err import OperationalError
 
-from binlane import driver
 from binlane.bootstrap.row_copy import insert_rows
 from binlane.bootstrap.sessions import Session, read_session
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
+from binlane.driver import wire
 from binlane.errors import ConfigError, DriftError, PositionError, WindowBusyError
 from binlane.orchestration import steps
 from binlane.orchestration.commands.copies import missing_tables
@@ -170,7 +170,7 @@ def test_a_table_with_json_and_no_key_is_compared_row_by_row_between_the_familie
     run_on(channel.source, f"INSERT INTO tenant_1.`a.b ``x` (n, note, b, j) VALUES {added}")
     channel.run()
     run_on(channel.target, *WRONG)
-    monkeypatch.setattr(driver, "LARGEST_RESULT", 1_000_000)
+    monkeypatch.setattr(wire, "LARGEST_RESULT", 1_000_000)
     assert channel.cli("verify", CHANNEL, "--full") == 1
     assert channel.cli("recopy", CHANNEL, "--yes", *CHOSEN) == 0
     assert_equal(channel)

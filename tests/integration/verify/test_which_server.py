@@ -15,8 +15,8 @@ from binlane.cli.commands import app
 from binlane.connections import Endpoint
 from binlane.errors import SourceIdentityError
 from binlane.model import Flavor, LogPosition
-from binlane.server_proof import ServerProof
 from binlane.servers.engines import engine_of
+from binlane.sessions.server_proof import ServerProof
 from lab.servers import PrivateServer, private_server
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, channel_of, clean_servers, run_on

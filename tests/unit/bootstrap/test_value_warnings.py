@@ -10,7 +10,7 @@ from binlane.bootstrap.sessions import Session
 from binlane.bootstrap.value_warnings import require_unchanged, value_warnings
 from binlane.errors import ApplyError
 from binlane.model import Flavor, TableKey
-from binlane.session_pins import MOST_WARNINGS, PINS, SessionKind, is_as_pinned, pinned
+from binlane.sessions.pins import MOST_WARNINGS, PINS, SessionKind, is_as_pinned, pinned
 
 TABLE: Final = TableKey("shop", "t")
 ERROR_VALUE: Final = (b"Warning", b"1265", b"Data truncated for column 'e' at row 1")

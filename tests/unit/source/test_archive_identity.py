@@ -9,7 +9,7 @@ import pytest
 
 from binlane.errors import SourceIdentityError
 from binlane.model import Flavor
-from binlane.server_proof import ServerProof, archive_identity, is_another_source, mariadb_identity
+from binlane.sessions.server_proof import ServerProof, archive_identity, is_another_source, mariadb_identity
 from binlane.source.end_position import UntilPosition
 from binlane.source.start_position import begin
 from tests.unit.source.archives import T, archive, behind, log_file, window

@@ -21,9 +21,9 @@ from binlane.model import Flavor, Item, SessionContext
 from binlane.plan.transaction.decode import statement_facts
 from binlane.servers.names import among, folded_values, other_than, values_of
 from binlane.servers.variables import version_number
+from binlane.sessions.view_guard import REFUSED
 from binlane.sql.charset import decoded
 from binlane.sql.parse.lexer import WORD_CHARS
-from binlane.view_guard import REFUSED
 
 if TYPE_CHECKING:
     from binlane.apply.session.connection import LaneSession

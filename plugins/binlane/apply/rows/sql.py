@@ -37,7 +37,7 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, Item, RowCounts, TableKey, plural
 from binlane.schema.binding import BoundTable, bind
 from binlane.schema.model import Table
-from binlane.session_pins import USUAL_MODE
+from binlane.sessions.pins import USUAL_MODE
 
 if TYPE_CHECKING:
     from binlane.apply.rows.table_guard import TableGuard

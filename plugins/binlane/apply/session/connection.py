@@ -22,7 +22,7 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 from binlane.schema.letter_case import AS_TYPED, LetterCase
 from binlane.servers.variables import version_number, with_number
-from binlane.session_pins import MOST_WARNINGS, SessionKind
+from binlane.sessions.pins import MOST_WARNINGS, SessionKind
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection

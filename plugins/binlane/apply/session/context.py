@@ -29,7 +29,7 @@ from binlane.servers.catalog import column_of_collations
 from binlane.servers.catalog_queries import COLLATIONS
 from binlane.servers.packed import ask_names
 from binlane.servers.variables import version_number
-from binlane.session_pins import USUAL_MODE, SessionKind, pinned
+from binlane.sessions.pins import USUAL_MODE, SessionKind, pinned
 from binlane.sql.parse.facts import StatementKind
 from binlane.sql.sql_modes import EVALUATED, evaluated
 

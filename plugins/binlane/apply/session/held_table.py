@@ -15,8 +15,8 @@ import pymysql
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.types.literals import identifier
 from binlane.model import TableKey
-from binlane.state_guard import NO_SUCH_KEY
-from binlane.table_hint import hold, view_in_place
+from binlane.sessions.state_guard import NO_SUCH_KEY
+from binlane.sessions.table_hint import hold, view_in_place
 
 
 def hold_table(execute: Callable[[str], object], key: TableKey) -> None:

@@ -19,7 +19,7 @@ from binlane.apply.session.retry_verdicts import error_code
 from binlane.errors import ApplyError
 from binlane.model import Flavor
 from binlane.plan.transaction.decode import statement_facts
-from binlane.session_pins import MOST_WARNINGS
+from binlane.sessions.pins import MOST_WARNINGS
 from binlane.sql.parse.facts import StatementKind
 
 if TYPE_CHECKING:

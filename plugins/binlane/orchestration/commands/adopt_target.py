@@ -11,8 +11,8 @@ from binlane.apply.target_state import target_state
 from binlane.connections import Resolver
 from binlane.orchestration.audited import audited
 from binlane.orchestration.commands.channel import load
-from binlane.server_proof import TargetProof
 from binlane.servers.engines import engine_of
+from binlane.sessions.server_proof import TargetProof
 from binlane.state.channels import Channel, adopt, has_channel, identity_of, read_channel, unfinished_copy
 from binlane.state.records.coverage import forget_verified
 from binlane.state.target_record import forget_target, place_of, record_target, recorded

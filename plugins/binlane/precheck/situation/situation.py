@@ -50,11 +50,11 @@ from binlane.schema.letter_case import lower
 from binlane.schema.logged import compare_logged_key, compare_table_map
 from binlane.schema.model import Schema, Table
 from binlane.schema.programs import Program
-from binlane.server_proof import ServerProof
 from binlane.servers.catalog import read_databases, read_schema
 from binlane.servers.engines import engine_of, in_background
 from binlane.servers.programs import read_program_names, read_programs, read_triggers
 from binlane.servers.variables import version_number
+from binlane.sessions.server_proof import ServerProof
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection
 from binlane.sql.charset import decoded

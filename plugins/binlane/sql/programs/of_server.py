@@ -15,7 +15,7 @@ from typing import Final
 from binlane.lazy_dataclass import dataclass
 from binlane.model import OWN_SCHEMA, Flavor
 from binlane.schema.letter_case import lower
-from binlane.session_pins import PINS, UNPINNED
+from binlane.sessions.pins import PINS, UNPINNED
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.engines import engine_elsewhere, folder_named
 from binlane.sql.parse.lexer import Token, TokenKind

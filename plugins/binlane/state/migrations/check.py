@@ -17,10 +17,10 @@ from sqlalchemy.types import TypeEngine
 from binlane.errors import StateSchemaError
 from binlane.lazy_dataclass import dataclass
 from binlane.servers.packed import PackedRow, PackedView
+from binlane.sessions.state_guard import trigger_of, view_in_place
 from binlane.state.carried.temporary_tables import is_copy
 from binlane.state.consistent_view import CONSISTENT, CONSISTENT_COLUMNS
 from binlane.state.tables import SCHEMA, VERSION, channels, metadata
-from binlane.state_guard import trigger_of, view_in_place
 
 if TYPE_CHECKING:
     from pymysql.cursors import Cursor

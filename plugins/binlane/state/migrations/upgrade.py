@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Engine, func, insert, select, text
 from sqlalchemy.exc import DBAPIError
 
 from binlane.errors import PlanError, PrecheckError, StateSchemaError, TargetUnavailableError, WindowBusyError
-from binlane.session_pins import SessionKind
+from binlane.sessions.pins import SessionKind
 from binlane.state import tables
 from binlane.state.leases import bootstrap_lease, holder, lease_name
 from binlane.state.migrations.check import (

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from binlane.lazy_dataclass import dataclass
-from binlane.state_guard import NO_LIMIT, TRIGGER_OF, trigger_of
+from binlane.sessions.state_guard import NO_LIMIT, TRIGGER_OF, trigger_of
 
 if TYPE_CHECKING:
     from pymysql.cursors import Cursor

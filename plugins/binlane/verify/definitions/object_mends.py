@@ -13,6 +13,7 @@ from binlane.model import Flavor, SchemaObject
 from binlane.schema.normalize import NEAREST_COLLATION, SAME_COLLATION
 from binlane.servers.stored_bodies import is_gone
 from binlane.servers.variables import version_number
+from binlane.sessions.view_guard import REFUSED, WHY
 from binlane.sql.charset import dialect_in
 from binlane.sql.scheduled_event import disabled
 from binlane.sql.shared_reading import AmbiguousTextError, Reader, definition_as_read
@@ -20,7 +21,6 @@ from binlane.sql.sql_modes import alike_modes
 from binlane.verify.definitions.mend import Mend, nothing, one
 from binlane.verify.definitions.table_mends import OTHER_FAMILY, lacking_collation
 from binlane.verify.rows.sides import Side
-from binlane.view_guard import REFUSED, WHY
 
 
 class _ShowCreateColumns(NamedTuple):

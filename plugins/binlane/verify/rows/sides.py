@@ -20,7 +20,7 @@ from binlane.binlog.types.sql_types import sql_type
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.servers.streamed_rows import streamed_rows
-from binlane.session_pins import SessionKind
+from binlane.sessions.pins import SessionKind
 from binlane.source.server import translated
 from binlane.verify.rows.column_text import ComparedTable, Key, Row, behind, in_range, one_of
 from binlane.verify.rows.keys import in_order

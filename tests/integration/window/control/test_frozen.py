@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from binlane import driver
+from binlane.driver import wire
 from lab.servers import PrivateServer
 from tests.integration.window.conftest import CHANNEL, Channel
 
@@ -32,7 +32,7 @@ OF_THE_SOURCE = (("plan", CHANNEL), ("run", CHANNEL), ("verify", CHANNEL, "--ful
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("GREETING_SECONDS", "SILENT_SECONDS"):
-        monkeypatch.setattr(driver, name, 1)
+        monkeypatch.setattr(wire, name, 1)
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from binlane.errors import TableMismatchError
 from binlane.model import Flavor, Item, ItemKind, SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
 from binlane.schema.programs import Program
+from binlane.sessions.state_guard import NO_SUCH_KEY
 from binlane.sql.programs.marks import ReachedPrograms, mark_of
-from binlane.state_guard import NO_SUCH_KEY
 
 V = Program(TableKey("tenant0", "v"), "view", "select 1 AS `n`")
 F, G, H = (Program(TableKey(f"tenant{at}", "f"), "function", "RETURN 1") for at in range(3))

@@ -9,7 +9,7 @@ import pytest
 from binlane.apply.session.connection import LaneSession
 from binlane.apply.session.context import ContextSetter
 from binlane.model import Flavor, SessionContext
-from binlane.session_pins import PINS
+from binlane.sessions.pins import PINS
 
 
 class Session:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor
-from binlane.session_pins import Server, SessionKind, assignments
+from binlane.sessions.pins import Server, SessionKind, assignments
 
 NULL_OF_TIMESTAMPS = "@@SESSION.explicit_defaults_for_timestamp = 1"
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from binlane.table_hint import hinted_table
+from binlane.sessions.table_hint import hinted_table
 
 HINT: Final = " USE INDEX FOR GROUP BY ()"
 QUERIES: Final = {

@@ -7,10 +7,11 @@ from typing import Any
 import pymysql
 import pytest
 
-from binlane import driver
-from binlane.driver import Connection
+from binlane.driver import connection as driver_connection
+from binlane.driver import wire
+from binlane.driver.connection import Connection
 from binlane.errors import StateSchemaError
-from binlane.session_pins import SessionKind
+from binlane.sessions.pins import SessionKind
 
 SERVER_STATUS_IN_TRANS = 1
 
@@ -24,7 +25,7 @@ def test_an_error_makes_no_transaction_forget_what_it_has_written(monkeypatch: p
             raise pymysql.err.IntegrityError(1062, "Duplicate entry")
         return 0
 
-    monkeypatch.setattr(driver.Driver, "query", query)
+    monkeypatch.setattr(wire.Driver, "query", query)
     connection = Connection.__new__(Connection)
     vars(connection).update(
         _held={"conflicts"}, _written={"conflicts"}, _looked=set(), _has_snapshot=True, _sees_late=True, _guards=False,
@@ -71,7 +72,7 @@ def test_the_session_for_a_look_at_the_catalogue_of_now(
     sessions, errors = list[Other](), list[int]()
     connection = Connection.__new__(Connection)
     vars(connection).update(_other=None, _other_limits=None, _again={}, _asked=None, kind=kind, proof=None)
-    monkeypatch.setattr(driver, "Connection", lambda **_: Other(sessions, errors))
+    monkeypatch.setattr(driver_connection, "Connection", lambda **_: Other(sessions, errors))
     for _ in range(3):
         assert connection._looked_at_now("SELECT 1") == (0, None, None)
     assert (len(sessions), sum(not each.is_closed for each in sessions)) == (opened, left)
@@ -81,7 +82,7 @@ def test_a_session_that_the_server_has_ended_is_opened_anew(monkeypatch: pytest.
     sessions, errors = list[Other](), list[int]()
     connection = Connection.__new__(Connection)
     vars(connection).update(_other=None, _other_limits=None, _again={}, _asked=None, kind=SessionKind.LANE, proof=None)
-    monkeypatch.setattr(driver, "Connection", lambda **_: Other(sessions, errors))
+    monkeypatch.setattr(driver_connection, "Connection", lambda **_: Other(sessions, errors))
     connection._looked_at_now("SELECT 1")
     errors.append(2013)
     assert connection._looked_at_now("SELECT 1") == (0, None, None)
@@ -99,6 +100,6 @@ def test_a_server_without_room_for_a_second_session_answers_in_the_first(monkeyp
 
     connection = Connection.__new__(Connection)
     vars(connection).update(_other=None, _other_limits=None, _again={}, _asked=None, kind=SessionKind.LANE, proof=None)
-    monkeypatch.setattr(driver, "Connection", refused)
+    monkeypatch.setattr(driver_connection, "Connection", refused)
     monkeypatch.setattr(Connection, "_looked_at", lambda _, query: (0, query, None))
     assert connection._looked_at_now("SELECT 1") == (0, "SELECT 1", None)

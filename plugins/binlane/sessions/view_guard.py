@@ -12,7 +12,7 @@ import functools
 import re
 from typing import Final
 
-from binlane.session_pins import Server, pin_names
+from binlane.sessions.pins import Server, pin_names
 
 REFUSED: Final = 1792
 """ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION: the view has a function that may change data."""

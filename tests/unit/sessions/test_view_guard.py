@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from binlane.view_guard import opens_views, table_asked_for
+from binlane.sessions.view_guard import opens_views, table_asked_for
 
 COLUMNS: Final = (
     "SELECT c.x FROM information_schema.columns c WHERE c.table_schema = {} AND c.table_name = {} ORDER BY 1"

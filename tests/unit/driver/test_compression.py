@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from binlane.compression import InflatedStream, frames_of
+from binlane.driver.compression import InflatedStream, frames_of
 
 NOISE = random.Random(5).randbytes(20_000)
 CASES = [b"", b"a", b"a" * 49, b"a" * 50, NOISE, b"ab" * 40_000 + NOISE, b"c" * ((1 << 24) + 5)]
