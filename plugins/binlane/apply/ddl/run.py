@@ -112,6 +112,9 @@ def run_ddl(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPla
     except pymysql.err.MySQLError as exc:
         if error_code(exc) == 1205:
             raise _with_blockers(session, writer, exc) from exc
+        if error_code(exc) in _NOT_WRITTEN:
+            # who asks next whether it has run (``has_not_run``) would do so in the statement's session
+            writer.context.leave()
         raise
     finally:
         writer.forget_tables()
