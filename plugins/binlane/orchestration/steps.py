@@ -518,12 +518,13 @@ def _is_planned(recorded: Digests) -> bool:
 
 
 def _require_no_recopy(endpoints: Endpoints, state: Channel) -> None:
-    """Raises WindowBusyError while `binlane recopy` needs the target to stay at its watermark."""
+    """Raises WindowBusyError while `binlane recopy` decides where windows end."""
     with engine_of(endpoints.target).connect() as connection:
         if holder(connection, recopy_lease(state.uuid)) is not None:
             raise WindowBusyError(
-                f"channel {state.name}: `binlane recopy` is copying tables at the watermark, seqno "
-                f"{state.watermark.seqno:,}; no window can open before it has ended: run again then"
+                f"channel {state.name}: `binlane recopy` is applying windows up to a snapshot of the source, or "
+                f"copies tables from it (watermark: seqno {state.watermark.seqno:,}); no other run can open a window "
+                "before it has ended: run again then"
             )
 
 

@@ -290,8 +290,8 @@ class _Run:
                 f"--until {end.text}: expected no transaction of before that time behind {first.start}, where the "
                 f"first one of that time or later begins (of {moment(first.time)}), found one of "
                 f"{moment(older.time)} at {older.start}: a session has set its own time (SET TIMESTAMP), or a "
-                f"statement took long; say where to end: --until {first.start}, or --until {found.end}, behind which "
-                "none is older"
+                f"statement took long; say where to end: --until {first.start}, or --until {found.end}: in the "
+                f"{_BEHIND >> 20} MiB of log behind it none is older"
             )
         found.before = [read() for read in self._newest]
         found.digest = self._shape.digest()

@@ -180,7 +180,8 @@ def _place(at: LogPosition) -> tuple[int, int]:
 
 def _is_behind(logged: str, replicated: str, watermark: str) -> bool:
     """MariaDB: by domain and server, since numbers of several servers may come in any order, from the log's
-    gtid_binlog_state; or by the domain alone, from gtid_slave_pos, which knows what a dump has put in.
+    gtid_binlog_state. What a dump has put in has no server's number there: it is proved by the domain alone, from
+    gtid_slave_pos, whose server is another one when more was replicated since.
 
     A domain that was deleted from the server's log tells nothing, unless none is left.
     """
@@ -192,7 +193,7 @@ def _is_behind(logged: str, replicated: str, watermark: str) -> bool:
     domains = {domain for domain, _ in last} | positions.keys()
     known = [pair for pair in wanted if pair[0] in domains]
     return bool(wanted) and (
-        not known or any(max(last.get(pair, -1), positions.get(pair[0], -1)) < wanted[pair] for pair in known)
+        not known or any(last.get(pair, positions.get(pair[0], -1)) < wanted[pair] for pair in known)
     )
 
 

@@ -29,7 +29,7 @@ from blake3 import blake3
 from binlane.errors import ConfigError, PlanError, WorkError, has_password, without_accounts
 from binlane.lazy_dataclass import dataclass
 from binlane.regular_files import NotRegularFileError, open_regular
-from binlane.work.real_folders import PRIVATE_FOLDER, entered, remove_tree
+from binlane.work.real_folders import PRIVATE_FOLDER, entered, remove_tree, sync
 
 MANIFEST = "manifest.json"
 CHANNEL = "channel.json"
@@ -307,7 +307,7 @@ class WorkFolder:
             finally:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(temporary, dir_fd=folder)
-            os.fsync(folder)
+            sync(folder)
 
     def digest(self, name: str) -> str:
         """BLAKE3 of the file, in hex, read piece by piece."""

@@ -7,6 +7,7 @@ removed, to wherever it points; looking first and opening then would leave a mom
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import stat
@@ -21,6 +22,8 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 """Of one that gets files, and is fsynced behind them."""
 _PASSED: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 """Of all others: this account may be allowed to enter them and no more (mode 0711). macOS has no O_PATH."""
+_NO_FSYNC: Final = frozenset({errno.EINVAL, errno.EBADF, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP})
+"""Errors of a file system that syncs no folders (CIFS, FUSE): what it does with new names is its own affair."""
 
 
 @contextlib.contextmanager
@@ -53,6 +56,15 @@ def entered(root: Path, names: Sequence[str], *, makes: bool = False, mode: int 
         yield here
     finally:
         os.close(here)
+
+
+def sync(folder: int) -> None:
+    """Names that were made in a folder, by its descriptor, are on the disk then."""
+    try:
+        os.fsync(folder)
+    except OSError as exc:
+        if exc.errno not in _NO_FSYNC:
+            raise
 
 
 def _is_made(name: str, above: int) -> bool:

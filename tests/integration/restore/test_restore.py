@@ -371,6 +371,8 @@ def test_only_a_restore_goes_on_with_its_windows(
     for command in ("run", "follow"):
         assert channel.cli(command, "r1", "--channels", restores) != 0
         assert "`binlane restore --continue r1` goes on to its end" in capsys.readouterr().err
+    assert channel.cli("recopy", "r1", "--table", "back.orders", "--yes", "--channels", restores) == 2
+    assert "is a restore, whose tables are of its end" in capsys.readouterr().err
     assert channel.cli("resume", "r1", "--channels", restores) == 0
     assert "is resumed; `binlane restore --continue r1`" in capsys.readouterr().out
     assert channel.cli("restore", "--continue", "r1") == 0, capsys.readouterr().err

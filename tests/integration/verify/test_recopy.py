@@ -287,7 +287,7 @@ def test_no_window_opens_during_the_copy_and_an_open_one_is_finished_first(
 
     def meanwhile(*arguments: object) -> int:
         run_on(channel.source, "INSERT INTO tenant_1.child VALUES (61, 60, 0) ON DUPLICATE KEY UPDATE n = n + 1")
-        with pytest.raises(WindowBusyError, match="`binlane recopy` is copying tables at the watermark") as told:
+        with pytest.raises(WindowBusyError, match="`binlane recopy` is applying windows up to a snapshot") as told:
             steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
         refused.append(str(told.value))
         assert channel.cli("recopy", CHANNEL, "--yes", *CHOSEN) == 1

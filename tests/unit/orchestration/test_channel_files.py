@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 
 from binlane.orchestration.commands.channel_files import replace_text, write_new
+from binlane.work.files import WorkFolder
+from binlane.work.real_folders import sync
 
 
 @pytest.mark.parametrize("call", ["fsync", "fdopen"])
@@ -52,3 +55,28 @@ def test_a_file_that_is_there_is_never_written_over(
     with pytest.raises(FileExistsError):
         write_new(tmp_path / "r1.toml", "second")
     assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"r1.toml": "first"}
+
+
+@pytest.mark.parametrize("code", [errno.EINVAL, errno.EBADF, errno.ENOTSUP])
+def test_a_file_system_that_syncs_no_folders_takes_files(
+    code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.fsync
+
+    def fsync(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(code, "no folders")
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    write_new(tmp_path / "r1.toml", "text")
+    replace_text(tmp_path / "r1.toml", "another")
+    WorkFolder(str(tmp_path)).write_once("w1/plan.json", b"{}")
+    assert {each.name for each in tmp_path.iterdir()} == {"r1.toml", "w1"}
+
+
+def test_a_disk_that_fails_is_no_file_system_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (tmp_path / "open").open("w") as file:
+        monkeypatch.setattr(os, "fsync", Mock(side_effect=OSError(errno.EIO, "lost")))
+        with pytest.raises(OSError, match="lost"):
+            sync(file.fileno())

@@ -116,3 +116,5 @@ def test_a_time_that_one_transaction_says_is_no_end_while_older_ones_follow(
         assert str(found.end) == f"{FILE}{end}"
     if raised is not None:
         assert all(f"--until {FILE}{place}" in str(raised.value) for place in places)
+        # no more than that was read
+        assert "in the 64 MiB of log behind it none is older" in str(raised.value)

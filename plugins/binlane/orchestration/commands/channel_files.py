@@ -10,6 +10,8 @@ import os
 from pathlib import Path
 from typing import Final
 
+from binlane.work.real_folders import sync
+
 _FILE: Final = 0o644
 _FOLDER: Final = 0o755
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP})
@@ -71,6 +73,6 @@ def _sync(folder: Path) -> None:
     """A new name is on the disk with its folder alone."""
     handle = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(handle)
+        sync(handle)
     finally:
         os.close(handle)

@@ -42,6 +42,7 @@ from binlane.source.protocol import file_number
 from binlane.source.server import translated
 from binlane.state.channels import Channel, read_channel
 from binlane.state.leases import recopy_lease
+from binlane.state.records.restores import has_restore
 from binlane.state.windows import read_open_window
 from binlane.verify.definitions.definition_reader import read_sequences
 from binlane.verify.rows.column_text import ComparedTable
@@ -96,6 +97,11 @@ def _recopied(channel: ChannelConfig, endpoints: Endpoints, options: Options, co
     with target_state(endpoints.target) as engine, driver_errors():
         with engine.connect() as connection:
             uuid = read_channel(connection, name).uuid
+            if has_restore(connection, name):
+                raise ConfigError(
+                    f"channel {name}: is a restore, whose tables are of its end and not of the source's present; "
+                    "nothing was copied: restore its databases once more, under other names (`binlane restore`)"
+                )
         # before it is asked which tables are missing: another recopy may make and fill them
         with _lease(endpoints, name, uuid):
             return _copied(channel, endpoints, options, console)
