@@ -31,6 +31,7 @@ from binlane.sessions.pins import WRITE_MODE
 from binlane.sql.charset import dialect_in
 from binlane.sql.parse.shown_table import ENDED_QUOTES, LINE_BREAK, hidden_part, with_quoted_names
 from binlane.sql.scheduled_event import disabled
+from binlane.sql.sql_modes import modes_there
 from binlane.state.records.bootstraps import TABLE
 
 _NO_DATABASE: Final = 1049
@@ -368,7 +369,7 @@ def _make(session: Session, definition: Definition) -> None:
             f"SET character_set_client = {definition.client}, collation_connection = {definition.collation}"
         )
         if definition.kind != "VIEW":
-            session.execute(f"SET sql_mode = {quoted(definition.sql_mode)}")
+            session.execute(f"SET sql_mode = {quoted(modes_there(definition.sql_mode, session.flavor))}")
         if definition.time_zone:
             session.execute(f"SET time_zone = {quoted(definition.time_zone)}")
     before = _with_default_of(session, definition)

@@ -44,7 +44,7 @@ from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.plain_statement import plain
 from binlane.sql.scheduled_event import disabled
 from binlane.sql.shared_reading import AmbiguousTextError, Reader, Version, as_read_by_source
-from binlane.sql.sql_modes import REMOVED_FROM_MYSQL
+from binlane.sql.sql_modes import modes_there
 
 _DATABASE: Final = re.compile(
     rb"(CREATE|ALTER|DROP)\s+(?:DATABASE|SCHEMA)\s+(?:IF\s+(?:NOT\s+)?EXISTS\s+)?"
@@ -364,12 +364,9 @@ class DumpLoad:
         return text[: len(text) - len(value)] + self._modes_there(value.decode()).encode()
 
     def _modes_there(self, value: str) -> str:
-        """Modes, in quotes, without those that the target has not: MySQL 5.7 writes one with each program that MySQL
-        8.0 has removed."""
-        if self.session.flavor is not Flavor.MYSQL:
-            return value
-        names = value.strip("'").split(",")
-        return f"'{','.join(name for name in names if name.upper() not in REMOVED_FROM_MYSQL)}'"
+        """Modes, in quotes, that the target takes."""
+        names = modes_there(value.strip("'"), self.session.flavor)
+        return f"'{names}'"
 
     def _assign(self, each: re.Match[bytes]) -> None:
         """Follow the variables that decide how texts are read. Raises ConfigError for a value that is not known."""

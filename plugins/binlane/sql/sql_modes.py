@@ -52,9 +52,11 @@ MODES_OF_ONE_FAMILY: Final = frozenset(
     {
         *("TIME_TRUNCATE_FRACTIONAL", "TIME_ROUND_FRACTIONAL", "NO_AUTO_CREATE_USER", "IGNORE_BAD_TABLE_OPTIONS"),
         *("NO_KEY_OPTIONS", "NO_TABLE_OPTIONS", "NO_FIELD_OPTIONS", "MYSQL323", "MYSQL40"),
+        *("DB2", "MAXDB", "MSSQL", "POSTGRESQL"),
     }
 )
-"""Modes that the other family does not have and that ``translated`` translates or leaves out."""
+"""Modes that the other family does not have, or that MySQL has had up to 5.7, and that ``translated`` translates or
+leaves out."""
 REMOVED_FROM_MYSQL: Final = frozenset(
     {
         *("DB2", "MAXDB", "MSSQL", "MYSQL323", "MYSQL40", "ORACLE", "POSTGRESQL", "NO_AUTO_CREATE_USER"),
@@ -70,6 +72,13 @@ def alike_modes(names: str, flavor: Flavor) -> tuple[str, ...]:
     means something else there."""
     left_out = MODES_OF_ONE_FAMILY | ({"ORACLE"} if flavor is Flavor.MYSQL else frozenset())
     return tuple(name for name in names.split(",") if name not in left_out)
+
+
+def modes_there(names: str, flavor: Flavor) -> str:
+    """Of the modes that a server of a family lists, those that a target of this one takes: MySQL 5.7 shows a mode with
+    each program that 8.0 has removed."""
+    removed = REMOVED_FROM_MYSQL if flavor is Flavor.MYSQL else frozenset[str]()
+    return ",".join(name for name in names.split(",") if name.upper() not in removed)
 
 
 def without_folders(mode: int, target: Flavor) -> int:

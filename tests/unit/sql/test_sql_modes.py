@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor
-from binlane.sql.sql_modes import alike_modes, translated, untranslatable, with_unknown_options
+from binlane.sql.sql_modes import alike_modes, modes_there, translated, untranslatable, with_unknown_options
 
 MARIADB, MYSQL = Flavor.MARIADB, Flavor.MYSQL
 STRICT, ANSI_QUOTES, NO_AUTO_CREATE_USER, NO_TABLE_OPTIONS = 0x200000, 0x4, 0x10000000, 0x4000
@@ -71,6 +71,13 @@ def test_oracle_of_servers_on_which_it_is_a_name_brings_no_oracle_mode_of_mariad
 
 
 def test_modes_that_both_families_have_are_compared_and_oracle_where_it_means_the_same() -> None:
-    listed = "PIPES_AS_CONCAT,ORACLE,NO_AUTO_CREATE_USER,ANSI_QUOTES"
+    listed = "PIPES_AS_CONCAT,ORACLE,NO_AUTO_CREATE_USER,MSSQL,ANSI_QUOTES"
     assert alike_modes(listed, MYSQL) == ("PIPES_AS_CONCAT", "ANSI_QUOTES")
     assert alike_modes(listed, MARIADB) == ("PIPES_AS_CONCAT", "ORACLE", "ANSI_QUOTES")
+
+
+def test_mysql_is_sent_no_mode_that_8_0_has_removed() -> None:
+    listed = "ANSI_QUOTES,NO_AUTO_CREATE_USER,ORACLE"
+    assert modes_there(listed, MYSQL) == "ANSI_QUOTES"
+    assert modes_there(listed, MARIADB) == listed
+    assert modes_there("", MYSQL) == ""

@@ -17,7 +17,7 @@ from binlane.sessions.view_guard import REFUSED, WHY
 from binlane.sql.charset import dialect_in
 from binlane.sql.scheduled_event import disabled
 from binlane.sql.shared_reading import AmbiguousTextError, Reader, definition_as_read
-from binlane.sql.sql_modes import alike_modes
+from binlane.sql.sql_modes import alike_modes, modes_there
 from binlane.verify.definitions.mend import Mend, nothing, one
 from binlane.verify.definitions.table_mends import OTHER_FAMILY, lacking_collation
 from binlane.verify.rows.sides import Side
@@ -115,9 +115,7 @@ class Creation:
         return Reader(self.flavors[0], version_number(str(version)))
 
     def _mode(self, mode: str) -> str:
-        if not self._is_across:
-            return mode
-        return ",".join(alike_modes(mode, self.flavors[0]))
+        return ",".join(alike_modes(mode, self.flavors[0])) if self._is_across else modes_there(mode, self.flavors[1])
 
     def _collation(self, name: str) -> list[str]:
         """The assignment, if the target has the collation, or that of its own family."""
