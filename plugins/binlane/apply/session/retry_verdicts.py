@@ -51,6 +51,10 @@ TRANSIENT: Final = _LOST | frozenset(
         1290, 1792, 1836,
     }
 )  # fmt: skip
+_SPENT: Final = 1226
+_OF_CONNECTIONS: Final = "max_user_connections"
+"""The limit of an account, in the error for any of its limits, that another session's end makes room under. A lane's
+session may open a second one at any statement, to look at what is a view or missing."""
 DRIFT: Final = frozenset({1032, 1062})
 """Key not found and duplicate key: rows differ from what the source's log expects."""
 NO_GEOMETRY: Final = 1416
@@ -62,7 +66,8 @@ LOCKED: Final = frozenset({1205, 1213, 3058})
 def judge(error: BaseException) -> Verdict:
     """The verdict on an error of the driver or the operating system."""
     code = error_code(error)
-    if is_lost(error) or code in TRANSIENT:
+    has_no_room = code == _SPENT and _OF_CONNECTIONS in error_text(error)
+    if is_lost(error) or has_no_room or code in TRANSIENT:
         return Verdict.RETRY
     return Verdict.DRIFT if code in DRIFT else Verdict.FATAL
 
