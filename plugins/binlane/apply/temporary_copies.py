@@ -11,15 +11,17 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 import pymysql
+from sqlalchemy.exc import SQLAlchemyError
 
 from binlane.apply.session.connection import LaneSession, SessionLimits
 from binlane.apply.session.context import ContextSetter
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.apply.stored_definition import BEGINNING, require_columns_alone
-from binlane.errors import ApplyError, PositionError
+from binlane.errors import ApplyError, BinlaneError, PositionError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey, plural
 from binlane.state.carried.temporary_tables import (
@@ -55,6 +57,8 @@ class CopyKeeper:
     engine: Engine
     limits: SessionLimits
     channel: str
+    made: list[str] = field(default_factory=list)
+    """The tables of the copies that the last ``keep`` has begun, until ``sweep`` or ``drop_made``."""
 
     def keep(
         self, session: LaneSession, context: ContextSetter, seqno: int, tables: tuple[tuple[int, str, str], ...]
@@ -63,6 +67,8 @@ class CopyKeeper:
 
         Raises ApplyError for a table that could not be made again exactly, and the driver's errors.
         """
+        # whether those of an attempt before were committed, its COMMIT's answer alone has told
+        self.made.clear()
         with self._beside() as side, ContextSetter(side).definitions_as_shown():
             _set_up(side)
             forget_copies(session.cursor, self.channel)
@@ -70,6 +76,7 @@ class CopyKeeper:
             for number, (thread_id, database, table) in enumerate(tables):
                 context.copying(thread_id)
                 name = copy_name(self.channel, seqno, number, attempt)
+                self.made.append(name)
                 definition, columns, rows = _copied(session, side, name, TableKey(database, table))
                 copy = Copy(number, seqno, thread_id, TableKey(database, table), definition, columns, name, rows)
                 context.leave()
@@ -100,9 +107,24 @@ class CopyKeeper:
 
     def sweep(self, seqno: int) -> None:
         """Drop copies that are obsolete after ``seqno``, and those that killed attempts have left."""
+        self.made.clear()
         with self._beside() as side:
             for name in list(stale_copies(side.cursor, self.channel, seqno)):
                 drop_copy(side.cursor, name)
+
+    def drop_made(self) -> None:
+        """Drop the tables of an attempt that has failed before its COMMIT, behind the end of its session: no other
+        attempt has their names. What cannot be dropped now stays for ``sweep``, which may be far: a lane that fails for
+        days would leave them at each attempt."""
+        names = (*self.made,)
+        self.made.clear()
+        if names:
+            # the attempt's own error is the one to raise
+            with contextlib.suppress(SQLAlchemyError, pymysql.err.Error, BinlaneError, OSError), self._beside() as side:
+                # a server that has not noticed the end of the session keeps them locked
+                side.execute("SET SESSION lock_wait_timeout = 1")
+                for name in names:
+                    drop_copy(side.cursor, name)
 
     @contextlib.contextmanager
     def _beside(self) -> Iterator[LaneSession]:

@@ -151,6 +151,27 @@ def test_a_copy_counts_with_its_transaction_alone_and_takes_the_place_of_the_one
     assert sessions[1].rows("SELECT n FROM d.k") == [(20,)]
 
 
+def test_an_attempt_that_fails_drops_its_own_tables_alone(target: PrivateServer, sessions: list[LaneSession]) -> None:
+    session, keeping, others = sessions[0], keeper(target), copies(target)
+    for name in ("k", "l"):
+        session.execute(f"SET SESSION pseudo_thread_id = {THREAD}")
+        session.execute(f"CREATE TEMPORARY TABLE d.{name} (n INT)")
+    session.begin()
+    keeping.keep(session, ContextSetter(session), 20, ((THREAD, "d", "k"),))
+    session.commit()
+    # the answer to that COMMIT was lost
+    (committed,) = copies(target) - others
+    session.begin()
+    with pytest.raises(ApplyError, match=r"expected the temporary table d\.hidden to be open"):
+        keeping.keep(session, ContextSetter(session), 30, tuple((THREAD, "d", name) for name in ("k", "l", "hidden")))
+    assert len(copies(target) - others) > 1
+    session.close()
+    keeping.drop_made()
+    assert copies(target) - others == {committed}
+    keeping.drop_made()
+    assert copies(target) - others == {committed}
+
+
 def test_a_table_that_is_not_open_or_not_what_was_kept_is_an_error(
     target: PrivateServer, sessions: list[LaneSession]
 ) -> None:

@@ -2,9 +2,9 @@
 
 Each copy has a table of its own in the schema ``binlane``, ``copies_<channel>_<seqno>_<number>_<attempt>``. Another
 connection creates the table, then the lane's transaction fills it. That connection is not the lane's and is killed by
-nobody, so an attempt drops no table: what a process does that was paused and wakes up cannot hit the copy that its
-successor has committed. A copy without a row in ``binlane.temporary`` is left over from a rolled-back attempt, or out
-of date.
+nobody, so an attempt drops no table but its own: what a process does that was paused and wakes up cannot hit the copy
+that its successor has committed. A copy without a row in ``binlane.temporary`` is left over from a killed attempt, or
+out of date.
 """
 
 from __future__ import annotations

@@ -126,6 +126,7 @@ class _Passage:
             if is_noted:
                 undo_noted(session, exc, self._ddl)
             session.close()
+            self.keeper.drop_made()
             raise
         session.commit()
         if barrier.temporary is not None:
