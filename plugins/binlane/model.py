@@ -6,7 +6,7 @@ The words are those of docs/architecture.md: channel, window, segment, seqno, sh
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import field
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -80,7 +80,24 @@ class LogPosition:
     def __str__(self) -> str:
         return f"{self.file}:{self.offset}"
 
+    def is_behind(self, other: LogPosition, files: Collection[str] = ()) -> bool:
+        """Whether this place is known to be behind another one of the same log. ``files``: the log's, oldest first.
 
+        The numbers of two files tell it if the names in front of them are equal. A server that is started with another
+        name of its log and the former index goes on with the same log, whose numbers begin again: there only the
+        log's files tell it, and without them neither place is known to be behind the other.
+        """
+        if self.file == other.file:
+            return self.offset > other.offset
+        one, two = _NUMBERED.fullmatch(self.file), _NUMBERED.fullmatch(other.file)
+        if one is not None and two is not None and one[1] == two[1]:
+            return int(one[2]) > int(two[2])
+        order = {file: number for number, file in enumerate(files)}
+        return self.file in order and other.file in order and order[self.file] > order[other.file]
+
+
+_NUMBERED: Final = re.compile(r"(.*)\.([0-9]{1,18})", re.DOTALL)
+"""The name of a log, and the number of a file of it."""
 CLOCKS_DIFFER: Final = 60.0
 """Seconds by which the clocks of source, target and workers may differ without being wrong. A stored time that is
 farther ahead of the clock was taken from a clock that was wrong, and counts for nothing."""

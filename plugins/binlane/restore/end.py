@@ -14,7 +14,6 @@ from binlane.model import LogPosition
 from binlane.restore.archive_index import IndexedFile
 from binlane.restore.logged_transactions import LoggedTransaction, RowTransactions
 from binlane.source.end_position import first_of
-from binlane.source.protocol import file_number
 from binlane.work.lookup import TIMES_DIFFER
 
 _PIECE: Final = re.compile(
@@ -107,15 +106,17 @@ class EndPosition:
 
     text: str
     position: LogPosition
+    files: tuple[str, ...] = ()
+    """The log's, oldest first."""
 
     def is_before(self, one: LoggedTransaction) -> bool:
         """From the place on. Raises PlanError for a place inside a transaction."""
-        if order(one.start) < order(self.position) < order(one.end):
+        if self.position.is_behind(one.start, self.files) and one.end.is_behind(self.position, self.files):
             raise PlanError(
                 f"--until {self.text}: expected a place between two transactions, found one inside the transaction "
                 f"from {one.start} to {one.end}; take one of these two"
             )
-        return order(one.start) >= order(self.position)
+        return one.start == self.position or one.start.is_behind(self.position, self.files)
 
     def is_behind(self, one: LoggedTransaction) -> bool:
         """Where it ends at the place."""
@@ -123,14 +124,16 @@ class EndPosition:
 
     def passes(self, run: RowTransactions) -> int:
         """Those that end in front of the place."""
-        here, there = file_number(run.file), file_number(self.position.file)
-        if here != there:
-            return run.end.size if here < there else 0
+        if run.file != self.position.file:
+            return run.end.size if self._is_behind_file(run.file) else 0
         return int(np.searchsorted(run.end, self.position.offset))
 
     def passes_file(self, file: IndexedFile) -> bool:
         """A file in front of that of the place."""
-        return file_number(file.file) < file_number(self.position.file)
+        return file.file != self.position.file and self._is_behind_file(file.file)
+
+    def _is_behind_file(self, file: str) -> bool:
+        return self.position.is_behind(LogPosition(file, 0), self.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +187,3 @@ def spelled(statement: str) -> str:
     without_comments = _PIECE.sub(lambda piece: piece["quoted"] or " ", statement)
     plain = " ".join(without_comments.replace("`", "").split()).casefold()
     return _SCHEMA.sub(r"\1database", plain).replace(" if exists", "")
-
-
-def order(position: LogPosition) -> tuple[int, int]:
-    """Places of one log, to be compared."""
-    return file_number(position.file), position.offset

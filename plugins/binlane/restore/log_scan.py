@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from itertools import takewhile
 from typing import Final
@@ -21,7 +21,7 @@ from binlane.errors import AbsentDatabaseError, EndNotReachedError, PlanError, W
 from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition
 from binlane.restore.archive_index import IndexedFile, LogShape
-from binlane.restore.end import End, EndPosition, EndStatement, EndTime, LogEnd, order
+from binlane.restore.end import End, EndPosition, EndStatement, EndTime, LogEnd
 from binlane.restore.logged_transactions import LoggedTransaction, RowTransactions, logged_transactions
 from binlane.restore.ruled_out import Passage, RuledOut
 from binlane.source.end_position import first_of
@@ -84,12 +84,14 @@ def scan(
     found = LogScan(start.position, start.position)
     if isinstance(end, EndTime) and start.time >= end.time:
         raise PlanError(f"--until {end.text}: expected a time behind the base, which is of {moment(start.time)}")
-    if isinstance(end, EndPosition) and order(end.position) < order(start.position):
-        raise PlanError(f"--until {end.text}: expected a place behind the base, which is at {start.position}")
-    run = _Run(found, end, databases, _Begins(databases, was_absent) if finds_begin else None)
     # before the log is read: what the source writes from now on may not be read, so an end that comes only now has not
     # come
     state = source.state()
+    if isinstance(end, EndPosition):
+        if start.position.is_behind(end.position, state.files):
+            raise PlanError(f"--until {end.text}: expected a place behind the base, which is at {start.position}")
+        end = replace(end, files=state.files)
+    run = _Run(found, end, databases, _Begins(databases, was_absent) if finds_begin else None)
     at: Start | None = start
     while at is not None:
         at = _read(source, at, run, ruled_out)
@@ -388,4 +390,4 @@ class _Begins:
 
 def _is_in_front(place: LogPosition, state: LogState) -> bool:
     """Whether a log that has no transaction at a place or behind it was written beyond that place all the same."""
-    return state.end is not None and order(place) <= order(state.end)
+    return state.end is not None and (place == state.end or state.end.is_behind(place, state.files))

@@ -28,7 +28,6 @@ NO_LOG = (
     "what it changes until then is in no log, and `binlane verify CHANNEL --full --repair` finds it afterwards"
 )
 _GTID = re.compile(r"(\d{1,10})-(\d{1,10})-(\d{1,20})", re.ASCII)
-_NUMBER_OF_FILE = re.compile(r"\d{1,18}", re.ASCII)
 _ARCHIVE = "archive of server_id"
 
 
@@ -117,7 +116,7 @@ class ServerProof:
     def refused_end(self, end: LogPosition) -> str | None:
         """Why a server whose log ends there is not the server; None if it may be."""
         at = self.position
-        if at is None or _place(at) <= _place(end):
+        if at is None or not at.is_behind(end):
             return None
         return f"expected a log that has reached the channel's watermark, {at}, found one that ends at {end}"
 
@@ -171,11 +170,6 @@ def state_query(flavor: Flavor) -> str:
     """The columns of a SELECT for ``ServerProof.of``."""
     executed = "@@GLOBAL.gtid_binlog_state" if flavor is Flavor.MARIADB else "@@GLOBAL.gtid_executed"
     return f"{_NUMBER[flavor][1]}, {executed}"
-
-
-def _place(at: LogPosition) -> tuple[int, int]:
-    number = at.file.rpartition(".")[2]
-    return (int(number) if _NUMBER_OF_FILE.fullmatch(number) else 0, at.offset)
 
 
 def _is_behind(logged: str, replicated: str, watermark: str) -> bool:

@@ -53,7 +53,6 @@ from binlane.source.protocol import (
     EventSource,
     LogChunk,
     LogState,
-    file_number,
     first_bytes,
     too_large,
 )
@@ -271,11 +270,8 @@ class Extraction:
         self.end = self._behind_end = LogPosition(chunk.file, after)
 
     def _is_behind(self, file: str, other: str) -> bool:
-        """Whether one file of the log comes behind another one. Numbers begin again where the log gets a new name."""
-        order = self._state.files
-        if file in order and other in order:
-            return order.index(file) > order.index(other)
-        return file_number(file) > file_number(other)
+        """Whether one file of the log comes behind another one."""
+        return LogPosition(file, 0).is_behind(LogPosition(other, 0), self._state.files)
 
     def _begin_file(self, file: str, header: bytes, log_format: FormatDescription, position: int) -> None:
         self._file, self._header, self._format = file, header, log_format

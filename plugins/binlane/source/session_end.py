@@ -7,7 +7,6 @@ from dataclasses import field
 from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition
 from binlane.plan.transaction.temporary_tables import Session
-from binlane.source.protocol import file_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,5 +32,6 @@ class SessionEnd:
         return f"{self.session[0]}:{self.session[1]}@{self.created}"
 
     def is_before(self, position: LogPosition) -> bool:
-        """Whether the tables were created in front of a position of the log."""
-        return (file_number(self.created.file), self.created.offset) < (file_number(position.file), position.offset)
+        """Whether the tables were created in front of a position of the log, by a connection that may still be there:
+        where the log has another name, the server was restarted in between."""
+        return position.is_behind(self.created)

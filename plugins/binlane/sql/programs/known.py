@@ -60,7 +60,7 @@ class ProgramSet:
         known = self.programs.get((kind, folded(name)))
         if known is None or target is None or known.digest not in ("", digest_of(target)):
             return False
-        return known.seen is None or (at is not None and _order(known.seen) <= _order(at))
+        return known.seen is None or (at is not None and (at == known.seen or at.is_behind(known.seen)))
 
 
 NOTHING: Final = ProgramSet()
@@ -104,7 +104,3 @@ def on_source(known: KnownPrograms, source: str, first_seqno: int) -> ProgramSet
     if known.source != source or known.last_seqno != first_seqno - 1:
         return NOTHING
     return ProgramSet(known.by_name)
-
-
-def _order(position: LogPosition) -> tuple[int, str, int]:
-    return len(position.file), position.file, position.offset

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, bindparam, case, delete, func, insert, l
 
 from binlane.choices import VerifyScope
 from binlane.lazy_dataclass import dataclass
-from binlane.model import CLOCKS_DIFFER, TableKey
+from binlane.model import CLOCKS_DIFFER, LogPosition, TableKey
 from binlane.state.json_columns import optional_value_of, text_of, value_of
 from binlane.state.tables import NOW, UTC_NOW, suspects, verifications, windows
 
@@ -125,7 +125,7 @@ class Suspect:
             return replace(self, state=DRIFT, note=before.note, columns=before.columns, source=before.source)
         is_same = (self.source, self.target, self.shape) == (before.source, before.target, before.shape)
         has_passed = (
-            before.log_end is not None and self.reached is not None and _is_behind(self.reached, before.log_end)
+            before.log_end is not None and self.reached is not None and _has_reached(self.reached, before.log_end)
         )
         return replace(self, state=DRIFT, note=AS_BEFORE) if is_same and has_passed else self
 
@@ -146,14 +146,14 @@ class Suspect:
         return self.note != "" and self.key != () and self.shape is None
 
 
-def _is_behind(reached: str, end: str) -> bool:
-    """Whether a place in the source's log is ``end`` or later; places are written as ``LogPosition``."""
-    return _place(reached) >= _place(end)
+def _has_reached(reached: str, end: str) -> bool:
+    """Whether a place in the source's log is known to be ``end`` or later; places are written as ``LogPosition``."""
+    return reached == end or _place(reached).is_behind(_place(end))
 
 
-def _place(text: str) -> tuple[int, int]:
+def _place(text: str) -> LogPosition:
     file, _, offset = text.rpartition(":")
-    return int(file.rpartition(".")[2]), int(offset)
+    return LogPosition(file, int(offset))
 
 
 def with_times(found: Iterable[Suspect], stored: Iterable[Suspect]) -> tuple[Suspect, ...]:

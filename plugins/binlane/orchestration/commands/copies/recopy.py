@@ -38,7 +38,6 @@ from binlane.repair.recopy import Recopier, RecopyResult, chosen_tables, named_t
 from binlane.schema.model import Schema
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of
-from binlane.source.protocol import file_number
 from binlane.source.server import translated
 from binlane.state.channels import Channel, read_channel
 from binlane.state.leases import recopy_lease
@@ -218,17 +217,13 @@ def _brought_to(
         with engine_of(endpoints.target).connect() as connection:
             found = read_channel(connection, channel.name)
             window = read_open_window(connection, channel.name)
-        if _order(found.watermark.source) > _order(position):
+        if found.watermark.source.is_behind(position):
             return None
         if window is None and found.watermark.source == position:
             return found
         done = announced_window(channel, endpoints, request, options.engine, console)
         if done.get("empty"):
             return found
-
-
-def _order(position: LogPosition) -> tuple[int, int]:
-    return file_number(position.file), position.offset
 
 
 def _nothing(_lock: Session) -> None:

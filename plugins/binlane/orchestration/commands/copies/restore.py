@@ -59,7 +59,6 @@ from binlane.orchestration.request import NOW
 from binlane.orchestration.terminal import Grid, Terminal, View
 from binlane.restore.dump_folder import DumpFolder, dump_of
 from binlane.restore.dump_load import DumpLoad
-from binlane.restore.end import order
 from binlane.restore.final_names import (
     is_moved,
     later,
@@ -247,7 +246,8 @@ def _open_window(running: _Running, plan: RestorePlan) -> Window | None:
     for one that may have changed something."""
     with engine_of(running.endpoints.target).connect() as connection:
         window = read_open_window(connection, running.name)
-    if window is None or order(window.bounds.end) <= order(plan.definition.end):
+    end = plan.definition.end
+    if window is None or window.bounds.end == end or end.is_behind(window.bounds.end):
         return None
     if window.plan_digest is not None:
         raise ConfigError(
