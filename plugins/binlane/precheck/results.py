@@ -22,8 +22,6 @@ from binlane.precheck.statements.window_statements import (
     alike_behind,
     changed_by_window,
     first_reached,
-    may_reach_programs,
-    reach_of_window,
 )
 from binlane.schema.canonical import canonical_json
 from binlane.schema.codec import schema_from_json, schema_to_json
@@ -69,10 +67,10 @@ def _reached(situation: Situation) -> ReachedPrograms | None:
     needs, plans = situation.needs, situation.plans
     if not (needs.statements or needs.loads) or (situation.begun and _is_left(plans, files.REACHED)):
         return None
-    if not may_reach_programs(situation):
+    if not situation.may_reach_programs:
         return ReachedPrograms()
     # their texts as the lane finds them: the checks compare renamed ones
-    programs, reach = [(each, as_difference(each)) for each in situation.target.programs], reach_of_window(situation)
+    programs, reach = [(each, as_difference(each)) for each in situation.target.programs], situation.reach
     reached = first_reached(situation, reach, [each for _, each in programs])
     own = changed_by_window(situation)
     marks = (

@@ -15,12 +15,9 @@ from typing import Final
 
 from binlane.model import OWN_SCHEMA, Flavor, TableKey
 from binlane.precheck.situation.finding import Finding
-from binlane.precheck.situation.situation import Situation
+from binlane.precheck.situation.situation import Situation, programs_made_by
 from binlane.precheck.statements.window_statements import (
     first_reached,
-    may_reach_programs,
-    programs_made_by,
-    reach_of_window,
     reaching_statements,
 )
 from binlane.safe_text import shown
@@ -109,7 +106,7 @@ def _findings(
 ) -> Iterator[Finding]:
     if not found:
         return
-    reached = first_reached(situation, reach_of_window(situation), found, by_definitions=by_definitions)
+    reached = first_reached(situation, situation.reach, found, by_definitions=by_definitions)
     seen = set[str]()
     for each in islice((each for each in found if each.key in reached), _MOST_FINDINGS):
         if each.where not in seen:
@@ -146,7 +143,7 @@ def _runs_programs(situation: Situation) -> bool:
 def _asking(situation: Situation) -> Iterator[Difference]:
     """Programs of both servers, and of the window, that ask for what is a server's or an account's own."""
     flavor = situation.plan.flavor
-    called = situation.stored_programs if may_reach_programs(situation) else ()
+    called = situation.stored_programs if situation.may_reach_programs else ()
     for side in (*situation.stored_triggers, *called):
         for each in side:
             if (difference := _of_program(each, flavor)) is not None:
@@ -166,7 +163,7 @@ def _naming_kept(situation: Situation, views: Mapping[TableKey, str]) -> Iterato
     left_out = functools.cache(lambda: _left_out(situation))
     # a statement of the window may change whose privileges those have that there are
     may_be_altered = any(text.words[:1] == ("ALTER",) and _INVOKER in text.words for text in situation.every_text)
-    for side in situation.stored_programs if may_reach_programs(situation) else ():
+    for side in situation.stored_programs if situation.may_reach_programs else ():
         for each in side:
             if each.kind != "view" and (may_be_altered or each.facts.get(SECURITY) == _INVOKER):
                 tokens = tokens_of(each.text, flavor, each.sql_mode)
@@ -202,7 +199,7 @@ def _kept_views(situation: Situation) -> dict[TableKey, str]:
         if named is not None:
             found[folded(key)] = named
 
-    for side in situation.stored_programs if may_reach_programs(situation) else ():
+    for side in situation.stored_programs if situation.may_reach_programs else ():
         for each in side:
             tokens = tokens_of(each.text, flavor, each.sql_mode) if each.kind == "view" else None
             if tokens is not None:
@@ -231,7 +228,7 @@ def _written_views(situation: Situation, views: Mapping[TableKey, str]) -> Itera
     allowed = situation.selection.allowed
     refused = {key: name for key, name in views.items() if _is_refused(name, allowed)}
     wanted = [Difference(key, f"view {key}", "", "") for key in refused]
-    for text, logged, keys in reaching_statements(situation, reach_of_window(situation), wanted) if wanted else ():
+    for text, logged, keys in reaching_statements(situation, situation.reach, wanted) if wanted else ():
         # one that cannot be read may change any
         is_read = text is not None and (
             text.facts.kind in (StatementKind.DML, StatementKind.LOAD_DATA) or text.facts.create_select
@@ -253,7 +250,7 @@ def _naming_left_out(situation: Situation) -> Iterator[Difference]:
     from binlane.sql.temporary_routines import tokens_of
 
     flavor, left_out = situation.plan.flavor, functools.cache(lambda: _left_out(situation))
-    for side in situation.stored_programs if may_reach_programs(situation) else ():
+    for side in situation.stored_programs if situation.may_reach_programs else ():
         for each in side:
             tokens = tokens_of(each.text, flavor, each.sql_mode)
             if tokens is not None:

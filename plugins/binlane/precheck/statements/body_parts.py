@@ -6,11 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from binlane.model import ItemKind, SessionContext, TableKey
-from binlane.precheck.situation.situation import Situation
+from binlane.precheck.situation.situation import Situation, programs_made_by
 from binlane.precheck.statements.window_statements import (
-    may_reach_programs,
-    programs_made_by,
-    reach_of_window,
     reaching_statements,
 )
 from binlane.schema.programs import SECURITY, Program
@@ -77,7 +74,7 @@ def reaching(
     if not found:
         return
     wanted = [body.difference for body, _ in found]
-    reach = reach_of_window(situation)
+    reach = situation.reach
     for text, logged, reached in reaching_statements(situation, reach, wanted, by_definitions=by_definitions):
         if logged.item.kind is ItemKind.DDL and text is not None and not runs_bodies(text):
             continue
@@ -108,7 +105,7 @@ def bodies(situation: Situation) -> Iterator[Body]:
     from binlane.sql.temporary_routines import tokens_of
 
     flavor, seen = situation.plan.flavor, set[tuple[object, ...]]()
-    called = situation.stored_programs if may_reach_programs(situation) else ()
+    called = situation.stored_programs if situation.may_reach_programs else ()
     for side in (*situation.stored_triggers, *called):
         for each in side:
             marks = (each.key, each.kind, each.name, each.text, each.sql_mode)

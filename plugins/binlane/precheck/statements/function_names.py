@@ -20,9 +20,8 @@ from binlane.apply.session.retry_verdicts import error_code, is_lost
 from binlane.binlog.types.literals import identifier
 from binlane.model import Flavor, ItemKind
 from binlane.precheck.situation.finding import Finding
-from binlane.precheck.situation.situation import Situation
+from binlane.precheck.situation.situation import Situation, programs_made_by
 from binlane.precheck.statements.body_parts import Body, BodyPart, bodies, reaching
-from binlane.precheck.statements.window_statements import may_reach_programs, naming, programs_made_by
 from binlane.safe_text import shown
 from binlane.schema.compare import Severity
 from binlane.sql.logged_statement import LoggedText
@@ -30,7 +29,7 @@ from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.functions import ADJACENT_ONLY, BEFORE_PARENTHESIS, BUILTIN
 from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.program_names import folded_name
-from binlane.sql.programs.reach import plain_name
+from binlane.sql.programs.reach import naming, plain_name
 from binlane.work.logged_statements import LaneStatement
 
 _MOST_FINDINGS: Final = 20
@@ -82,7 +81,7 @@ def check_function_names(situation: Situation) -> Iterator[Finding]:
     if not (needs.statements or needs.loads or makes_views):
         return
     # a trigger is a body where neither server has a routine or a view
-    if not (may_reach_programs(situation) or any(situation.stored_triggers)):
+    if not (situation.may_reach_programs or any(situation.stored_triggers)):
         return
     stored = _stored(situation)
     # a call must be in the text of a statement, or in a body that one reaches

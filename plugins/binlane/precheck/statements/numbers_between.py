@@ -20,7 +20,7 @@ from binlane.precheck.situation.situation import Situation
 from binlane.precheck.statements.body_parts import Body, bodies, fires, runs_bodies
 from binlane.precheck.statements.row_effects import lower_key
 from binlane.precheck.statements.row_order import RowOrder, takes_number, takes_rows
-from binlane.precheck.statements.window_statements import firing, reach_of_window, reaching_statements
+from binlane.precheck.statements.window_statements import firing, reaching_statements
 from binlane.safe_text import shown
 from binlane.schema.compare import Severity
 from binlane.schema.model import Schema, Table
@@ -153,7 +153,7 @@ class _Numbers:
         found = [taken for body in bodies(self.situation) for taken in self._taken(body)]
         if not found:
             return
-        reach = reach_of_window(self.situation)
+        reach = self.situation.reach
         differences = [taken.body.difference for taken in found]
         numbering = frozenset(folded(each.key) for each in differences)
         for text, logged, reached in reaching_statements(self.situation, reach, differences):

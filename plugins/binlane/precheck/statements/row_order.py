@@ -18,7 +18,6 @@ from binlane.precheck.situation.situation import Situation
 from binlane.precheck.statements.body_parts import Body, BodyPart, has_full_group_by, reaching
 from binlane.precheck.statements.read_order import common_engine
 from binlane.precheck.statements.row_effects import effects_in_turn, lower_key
-from binlane.precheck.statements.window_statements import may_reach_programs
 from binlane.safe_text import shown
 from binlane.schema.common_values import UNKNOWN_CHARSET
 from binlane.schema.compare import Severity
@@ -186,7 +185,7 @@ class RowOrder:
         from binlane.sql.temporary_routines import tokens_of
 
         situation, found = self.situation, dict[tuple[str, str], Sequence[Token]]()
-        if may_reach_programs(situation):
+        if situation.may_reach_programs:
             for side in situation.stored_programs:
                 for each in side:
                     if each.kind == "view" and each.text is not None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, ItemKind, SessionContext
 from binlane.precheck.situation.situation import Situation
-from binlane.precheck.statements.window_statements import first_reached, reach_of_window
+from binlane.precheck.statements.window_statements import first_reached
 from binlane.safe_text import shown
 from binlane.schema.model import Table
 from binlane.schema.programs import Program
@@ -75,7 +75,7 @@ class Sights:
         differences = [as_difference(each) for each in self.programs(sight)]
         if not differences:
             return None
-        reached = first_reached(self.situation, reach_of_window(self.situation), differences)
+        reached = first_reached(self.situation, self.situation.reach, differences)
         named = {each.key: each.where for each in differences}
         for key, (seqno, where) in sorted(reached.items(), key=lambda each: each[1][0]):
             return Place(f"{named[key]}, which {where.removesuffix(',')} reaches", seqno)

@@ -5,7 +5,6 @@ triggers behind them that the two servers do not have alike, temporary tables of
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -18,7 +17,7 @@ from binlane.plan.transaction.unseen_tables import LACKING, UNSEEN, UNSURE
 from binlane.precheck.definitions.program_checks import read_log_end
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.parser import Verdict
-from binlane.precheck.situation.situation import Situation
+from binlane.precheck.situation.situation import Situation, programs_made_by
 from binlane.precheck.target.definers import check_definers, check_statement_privileges
 from binlane.precheck.target.portability import check_features
 from binlane.precheck.target.sql_writer import check_packets
@@ -38,12 +37,11 @@ from binlane.sql.parse.unsafe import (
     is_refused_by_mysql,
 )
 from binlane.sql.program_names import folded_name
-from binlane.sql.programs.changes import BEHIND, ProgramChange, Since, defined_keys, dropped_unmade, program_changes
+from binlane.sql.programs.changes import BEHIND, ProgramChange, Since, dropped_unmade, program_changes
 from binlane.sql.programs.comparison import Alike, Comparison, Difference
 from binlane.sql.programs.equivalence import Equivalence
 from binlane.sql.programs.known import KnownProgram, behind, found_alike
-from binlane.sql.programs.reach import Reach, Text, folded, names_in, plain_name, reach_of, routine_key
-from binlane.sql.requirements import CASCADE_TRIGGERS
+from binlane.sql.programs.reach import Reach, folded, names_in, naming, plain_name, routine_key
 from binlane.work.logged_statements import LaneStatement
 
 if TYPE_CHECKING:
@@ -131,7 +129,6 @@ _TODO_DROPPED: Final = (
     "compare the tables that it has written; make it on the target as it was (SET sql_log_bin = 0 in front), or set "
     "allow_unsafe in the channel's file"
 )
-_QUOTES: Final = frozenset('`"')
 _OR_UNSAFE: Final = "or set allow_unsafe in the channel's file if it has nothing to do with temporary tables"
 _TODO_UNREAD: Final = {
     Flavor.MYSQL: "GRANT SHOW_ROUTINE ON *.* TO the account (before 8.0.20, SELECT ON *.*), for a view SHOW VIEW, "
@@ -308,7 +305,7 @@ def check_stored_programs(situation: Situation) -> Iterator[Finding]:
 
     Also those behind triggers, views and other routines; for the same windows as triggers.
     """
-    if not _compares(situation) or not may_reach_programs(situation):
+    if not _compares(situation) or not situation.may_reach_programs:
         return
     severity = Severity.INFO if situation.channel.apply.allow_unsafe else Severity.FATAL
     for difference, seqno, where in _reached(situation, Comparison.programs, situation.stored_programs):
@@ -342,21 +339,6 @@ def _compares(situation: Situation) -> bool:
     return needs.ddl and any(each.facts.create_select for each in situation.every_text if "SELECT" in each.words)
 
 
-def may_reach_programs(situation: Situation) -> bool:
-    """Whether a statement has the name of a routine or view, or of a table with triggers, which may reach one: names
-    are read in a fifth of the time of texts."""
-    texts = situation.every_text
-    made = {plain_name(key) for text in texts for key, _ in programs_made_by(text)}
-    dropped = {each.name.table for text in texts for each in _changes(text) if each.name is not None}
-    names = situation.program_names | made | dropped
-    if not names:
-        return False
-    if any(each.feature == CASCADE_TRIGGERS for each in situation.plan.requirements):
-        return True
-    tables = {each.key.table for side in situation.stored_triggers for each in side}
-    return any(True for _ in situation.transactions_with(naming({*names, *tables})))
-
-
 def _reached(
     situation: Situation,
     differences: Callable[[Comparison, Iterable[Program], Iterable[Program]], Iterable[Difference]],
@@ -371,7 +353,7 @@ def _reached(
 
     if not (found := differing(changes)):
         return
-    reach = reach_of_window(situation)
+    reach = situation.reach
 
     def met(found: Iterable[Difference], first: Mapping[TableKey, tuple[int, str]]) -> list[Difference]:
         return [each for each in found if each.key in first and first[each.key][0] < each.until]
@@ -412,11 +394,6 @@ def _unseen_triggers(situation: Situation) -> Iterator[Finding]:
             f"GRANT TRIGGER ON {identifier(name)}.* TO the source's account"
         )
         yield Finding(Severity.FATAL, f"source: privilege TRIGGER on {name}", "granted", "not granted", todo)
-
-
-def programs_made_by(text: LoggedText) -> Iterator[tuple[TableKey, str]]:
-    """The routines, views and triggers that a statement of the log makes: the key that reaches it, and its database."""
-    return defined_keys(text.tokens, text.facts, text.context.database or "")
 
 
 def _changes(text: LoggedText) -> Iterator[ProgramChange]:
@@ -525,31 +502,6 @@ def firing(text: LoggedText, called: Collection[TableKey]) -> Iterable[TableKey]
     return (name for name in names if name in written or name in called)
 
 
-def reach_of_window(situation: Situation) -> Reach:
-    """What the window's statements reach, by the programs of both servers and of the window."""
-    from binlane.sql.temporary_routines import tokens_of
-
-    triggers, called = list[Text](), list[Text]()
-    flavor, (ours, theirs), (our_triggers, their_triggers) = (
-        situation.plan.flavor, situation.stored_programs, situation.stored_triggers,
-    )  # fmt: skip
-    for each in (*our_triggers, *their_triggers, *ours, *theirs):
-        tokens, key = tokens_of(each.text, flavor, each.sql_mode), each.key
-        is_routine = each.kind not in ("trigger", "view")
-        name = routine_key(key.database, key.table) if is_routine else key
-        kind = triggers if each.kind == "trigger" else called
-        kind.append(Text(name, key.database, tokens, "ORACLE" in each.sql_mode.split(",")))
-    for text in situation.every_text:
-        for key, database in programs_made_by(text):
-            kind = triggers if key in text.facts.triggered else called
-            kind.append(Text(key, database, text.tokens))
-    cascades: Iterable[tuple[TableKey, TableKey]] = ()
-    if any(each.feature == CASCADE_TRIGGERS for each in situation.plan.requirements):
-        cascades = situation.tables.references
-    renames = [pair for text in situation.every_text for pair in text.facts.renames]
-    return reach_of(triggers, called, cascades, renames)
-
-
 def _dropped_triggers(situation: Situation) -> Iterator[Finding]:
     """Triggers that the window drops and the target does not have, although statements in front may have fired them: a
     DROP TRIGGER does not tell the table."""
@@ -562,15 +514,6 @@ def _dropped_triggers(situation: Situation) -> Iterator[Finding]:
             found = "no such trigger, and statements of its database in front that may have fired it on the source"
             expected = "one as the source had, which the window drops"
             yield Finding(Severity.FATAL, f"{name}: trigger of seqno {seqno}", expected, found, _TODO_DROPPED, seqno)
-
-
-def naming(names: Iterable[str]) -> re.Pattern[bytes]:
-    """Finds texts that may have one of the names, in whatever character set and quotes; a routine's also with other
-    letters than ASCII."""
-    wanted = sorted(set(names))
-    plain = [re.escape(name.encode()) for name in wanted if name.isascii() and not _QUOTES.intersection(name)]
-    quoted = [rb"[`\x22]{2}"] if len(plain) < len(wanted) else []
-    return re.compile(b"|".join([*plain, *quoted, rb"[\x80-\xff]"] if wanted else [rb"(?!)"]), re.I)
 
 
 def _calls(situation: Situation, bodies: Bodies) -> Iterator[Call[LaneStatement]]:

@@ -15,7 +15,6 @@ from binlane.model import TableKey
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
 from binlane.precheck.statements.row_effects import lower_key
-from binlane.precheck.statements.window_statements import may_reach_programs
 from binlane.schema.compare import Severity
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.cursor import is_symbol
@@ -121,7 +120,7 @@ class _FollowedTables:
     @cached_property
     def _is_unread(self) -> bool:
         """Whether statements may write tables that they do not name."""
-        return StatementKind.UNKNOWN in self.situation.plan.kinds or may_reach_programs(self.situation)
+        return StatementKind.UNKNOWN in self.situation.plan.kinds or self.situation.may_reach_programs
 
     def _may_have_rows(self, key: TableKey, made: int, seqno: int) -> bool:
         """Whether rows of a table may be in the log behind ``made`` and up to ``seqno``."""

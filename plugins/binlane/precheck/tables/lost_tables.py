@@ -13,12 +13,11 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
-from binlane.precheck.statements.window_statements import naming, reach_of_window
 from binlane.schema.compare import Severity
 from binlane.schema.shell_names import shell_name
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.facts import StatementKind
-from binlane.sql.programs.reach import folded, names_in, plain_name
+from binlane.sql.programs.reach import folded, names_in, naming, plain_name
 
 _CHANGING: Final = frozenset({StatementKind.DML, StatementKind.LOAD_DATA, StatementKind.UNKNOWN})
 
@@ -65,7 +64,7 @@ def copied_together(situation: Situation) -> CopiedTogether:
 def _copied_with(situation: Situation, lacking: frozenset[TableKey]) -> CopiedTogether:
     if not (lost := lacking | situation.later_tables):
         return _NONE
-    reach = reach_of_window(situation)
+    reach = situation.reach
     wrong, named = set(lost), set[TableKey]()
     while True:
         leading = reach.leading_to({folded(key) for key in wrong})

@@ -12,12 +12,9 @@ from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.transaction.collations import Collations
 from binlane.plan.transaction.rename import renamed_alterations
 from binlane.precheck.situation.finding import Finding
-from binlane.precheck.situation.situation import Situation
+from binlane.precheck.situation.situation import Situation, programs_made_by
 from binlane.precheck.statements.window_statements import (
     first_reached,
-    may_reach_programs,
-    programs_made_by,
-    reach_of_window,
 )
 from binlane.schema.compare import Difference, Severity, compare_schemas, rules_for
 from binlane.schema.model import TRANSACTIONAL_ENGINES, Schema, Table
@@ -511,7 +508,7 @@ def check_fulltext_programs(situation: Situation) -> Iterator[Finding]:
         return
     if situation.settings.block_transactions == 1:
         return
-    sides = situation.stored_triggers, situation.stored_programs if may_reach_programs(situation) else ((), ())
+    sides = situation.stored_triggers, situation.stored_programs if situation.may_reach_programs else ((), ())
     stored = (each for pair in sides for side in pair for each in side)
     found = [as_difference(each) for each in stored if each.text is not None and _AGAINST in each.text.upper()]
     for text in situation.every_text:
@@ -523,7 +520,7 @@ def check_fulltext_programs(situation: Situation) -> Iterator[Finding]:
     if not found:
         return
     names = {each.key: each.where for each in found}
-    reached = first_reached(situation, reach_of_window(situation), found)
+    reached = first_reached(situation, situation.reach, found)
     for key, (seqno, where) in islice(reached.items(), _MOST_FINDINGS):
         expected = "statements that ask a FULLTEXT index themselves, before which a block ends"
         yield Finding(Severity.FATAL, where.removesuffix(","), expected, f"one in {names[key]}", _TODO_FULLTEXT, seqno)

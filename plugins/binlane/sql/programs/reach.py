@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -16,6 +17,7 @@ from binlane.sql.program_names import folded_name
 
 _NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
 _CALL: Final = "()"
+_QUOTES: Final = frozenset('`"')
 _ACCOUNT: Final = frozenset(
     {"CURRENT_USER", "CURRENT_ROLE", "INFORMATION_SCHEMA", "LOAD_FILE", "ROLES_GRAPHML", "HANDLER"}
 )
@@ -172,6 +174,15 @@ def routine_key(database: str, name: str) -> TableKey:
 def plain_name(key: TableKey) -> str:
     """The name of an object without its database, as statements spell it."""
     return key.table.removesuffix(_CALL)
+
+
+def naming(names: Iterable[str]) -> re.Pattern[bytes]:
+    """Finds texts that may have one of the names, in whatever character set and quotes; a routine's also with other
+    letters than ASCII."""
+    wanted = sorted(set(names))
+    plain = [re.escape(name.encode()) for name in wanted if name.isascii() and not _QUOTES.intersection(name)]
+    quoted = [rb"[`\x22]{2}"] if len(plain) < len(wanted) else []
+    return re.compile(b"|".join([*plain, *quoted, rb"[\x80-\xff]"] if wanted else [rb"(?!)"]), re.I)
 
 
 def _is(tokens: Sequence[Token], at: int, text: str) -> bool:
