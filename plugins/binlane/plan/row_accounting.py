@@ -20,7 +20,7 @@ from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.parse.facts import StatementKind
 from binlane.sql.parse.lexer import Token, Unreadable, lex
 from binlane.sql.parse.other_answers import may_have_other_answer, other_answer, other_literal
-from binlane.sql.requirements import Requirement, requirements_of, requirements_of_session, resolved
+from binlane.sql.requirements import Requirement, requirements_of, requirements_of_session, resolved, without_missing
 
 _MAY_NEED_FEATURES = re.compile(
     rb"->|\b(?:JSON|RETURNING|PORTION|ROW|DUPLICATE|USING|CHARSET|CHARACTER)\b|\A(?:WITH|SET|LOAD)\b|\b_[a-z0-9]+\s*['\"]",
@@ -129,7 +129,7 @@ class Tally:
             self.add_requirement(requirement, seqno)
         if defines or _MAY_NEED_FEATURES.search(part.sql) is not None:
             text, dialect = decoded(part.sql, part.context), dialect_of(part.context, flavor)
-            for found in requirements_of(text, facts, dialect):
+            for found in (*requirements_of(text, facts, dialect), *without_missing(text, facts, part.context)):
                 asked = resolved(found, part.context)
                 if asked is not None:
                     self.add_requirement(asked, seqno)

@@ -127,6 +127,13 @@ def requirements_of(sql: str, facts: StatementFacts, dialect: Dialect) -> frozen
         return frozenset()
 
 
+def without_missing(sql: str, facts: StatementFacts, context: SessionContext) -> Iterator[Requirement]:
+    """What a DDL asks for whose session leaves out parts that do not exist (MariaDB's ``sql_if_exists``). To a DROP of
+    whole objects IF EXISTS is added (``plan.transaction.error_outcome``)."""
+    if context.if_exists and facts.kind is StatementKind.DDL and _LEAVES_OUT.match(sql) is not None:
+        yield Requirement("IF EXISTS", min(map(str, facts.tables), default="session"), "by sql_if_exists")
+
+
 def requirements_of_session(context: SessionContext, facts: StatementFacts) -> Iterator[Requirement]:
     """Requirements of every statement: its session's collations, and SELECT on the databases that it only reads."""
     yield from _collations(
@@ -569,6 +576,10 @@ _BEHIND_TYPE: Final = frozenset(
     }
 )
 _BIGINT: Final = frozenset({"BIGINT", "INT8"})
+_LEAVES_OUT: Final = re.compile(
+    r"\s*(?:RENAME\s+TABLES?|DROP\s+INDEX|ALTER\b.*\b(?:DROP|CHANGE|MODIFY|RENAME|ALTER))\b", re.I | re.S
+)
+"""Of what does not exist MariaDB drops, changes and renames nothing, and does the rest of the statement."""
 _CHANGED: Final = frozenset({"COLUMN", "ADD", "DROP", "MODIFY", "CHANGE", "KEY", "INDEX", "CONSTRAINT"})
 LONG_TYPES: Final = frozenset({f"{size}{kind}" for size in ("", "TINY", "MEDIUM", "LONG") for kind in ("TEXT", "BLOB")})
 _KEY_WORDS: Final = ("KEY", "INDEX", "UNIQUE")

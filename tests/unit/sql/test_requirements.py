@@ -30,6 +30,7 @@ from binlane.sql.requirements import (
     requirements_of,
     requirements_of_session,
     resolved,
+    without_missing,
 )
 
 CASES = [
@@ -296,6 +297,26 @@ def test_a_statement_needs_to_read_what_it_does_not_write(sql: str, expected: se
     collations = {one.detail for one in requirements_of_session(context, facts) if one.feature == SESSION_COLLATION}
     assert {one for one in found if one[0] == PRIVILEGE} == expected
     assert collations == {"8", "255"}
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_left_out"),
+    [
+        ("ALTER TABLE t DROP COLUMN gone, ADD COLUMN b INT", True),
+        ("ALTER TABLE t MODIFY gone BIGINT", True),
+        ("RENAME TABLE t TO u", True),
+        ("DROP INDEX i ON t", True),
+        ("ALTER TABLE t ADD COLUMN b INT", False),
+        ("CREATE TABLE t (id INT)", False),
+        ("DROP TABLE t", False),
+        ("INSERT INTO t VALUES (1)", False),
+    ],
+)
+def test_a_session_that_leaves_out_what_is_missing_asks_for_that(sql: str, is_left_out: bool) -> None:
+    facts = analyze(sql, database="d", flavor=Flavor.MARIADB)
+    found = {*without_missing(sql, facts, SessionContext(if_exists=True))}
+    assert found == ({Requirement("IF EXISTS", "d.t", "by sql_if_exists")} if is_left_out else set())
+    assert not {*without_missing(sql, facts, SessionContext(if_exists=False))}
 
 
 def test_every_feature_is_one_that_the_precheck_knows() -> None:

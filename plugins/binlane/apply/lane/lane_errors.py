@@ -85,7 +85,8 @@ def with_place(
 
 def correction(code: int, message: str, engine: Engine) -> str:
     """The statement that lets the target take a row which one of its own constraints refuses; empty if it is not
-    known. On the source, whose rows these are, the row has met all constraints."""
+    known. On the source, whose rows these are, the row has met all constraints, or its session has checked none, which
+    a lane on MySQL cannot do."""
     found = _CHECK_FAILED.search(message) if code in _CHECK_CODES else None
     if found is None:
         return ""
@@ -95,7 +96,10 @@ def correction(code: int, message: str, engine: Engine) -> str:
         if len(tables) == 1:
             [(database, table)] = tables
             named = f"{identifier(database)}.{identifier(table)}"
-            return f"only it has this constraint: ALTER TABLE {named} DROP CONSTRAINT {identifier(name)}"
+            return (
+                "only it has this constraint, or the source's session has checked none (check_constraint_checks): "
+                f"ALTER TABLE {named} DROP CONSTRAINT {identifier(name)}"
+            )
     return ""
 
 

@@ -329,7 +329,7 @@ class _Dissection:
         sql, context = self.log.rules.collations.statement(sql, context, self.log.format.flavor, self.log.target)
         if any(self.log.selection.database(name)[0] is Extent.SOME for name in facts.databases):
             sql = error_outcome.in_part_of_database(sql, context, self.log.target)
-        sql, context = error_outcome.as_applied(sql, _with_default_collation(context, self.log))
+        sql, context = error_outcome.as_applied(sql, _with_default_collation(context, self.log), self.log.target)
         if facts.rows_follow:
             # without START TRANSACTION it commits implicitly, in front of its rows; exactly once by its GTID
             facts = replace(facts, commits_implicitly=True)

@@ -68,7 +68,7 @@ _STEPS: Final[Mapping[str, str]] = {
     r"(apply\.on_conflict = \"overwrite\") in": "setting",
     r"(DROP TRIGGER (?:`\w+`|[\w.])+)": "target",
     r"; on the target: (ALTER TABLE .+?)(?: \[table-definitions\])?$": "target",
-    r"only it has this constraint: (ALTER TABLE .+? DROP CONSTRAINT `\w+`)": "target",
+    r"\(check_constraint_checks\): (ALTER TABLE .+? DROP CONSTRAINT `\w+`)": "target",
     r"(SET GLOBAL \w+ = \w+) on the target": "target",
     r"(SET GLOBAL gtid_mode = \w+) on the source": "source",
     r"^target: .*?((?:GRANT [A-Z ]+ ON \S+ TO '\w+'@'%'(?:; )?)+): ": "target",

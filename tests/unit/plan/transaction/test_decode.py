@@ -266,6 +266,31 @@ def test_a_drop_of_which_some_were_missing_drops_the_others(sql: bytes, error: i
     assert (part.sql, part.context.error_code) == (expected, 0)
 
 
+IF_EXISTS = b"\0" + struct.pack("<I", 1 << 28)
+"""The flags of a session with MariaDB's sql_if_exists."""
+
+
+@pytest.mark.parametrize(
+    ("sql", "target", "expected"),
+    [
+        ("DROP TABLE a", Flavor.MYSQL, "DROP TABLE IF EXISTS a"),
+        ("DROP TEMPORARY TABLE a", Flavor.MYSQL, "DROP TEMPORARY TABLE IF EXISTS a"),
+        ("DROP  FUNCTION f", Flavor.MYSQL, "DROP  FUNCTION IF EXISTS f"),
+        ("DROP VIEW IF EXISTS v", Flavor.MYSQL, "DROP VIEW IF EXISTS v"),
+        ("DROP INDEX i ON t", Flavor.MYSQL, "DROP INDEX i ON t"),
+        # the lane's session has the variable, too
+        ("DROP TABLE a", Flavor.MARIADB, "DROP TABLE a"),
+    ],
+)
+def test_a_drop_of_a_session_that_takes_missing_objects_takes_them_on_mysql(
+    sql: str, target: Flavor, expected: str
+) -> None:
+    transaction, log = only((mariadb_gtid(1, STANDALONE), query(sql.encode(), status=IF_EXISTS)))
+    (part,) = dissect(transaction, dataclasses.replace(log, target=target))
+    assert isinstance(part, StatementPart)
+    assert part.sql.decode() == expected
+
+
 @pytest.mark.parametrize(
     ("status", "is_applied"),
     [(b"\x82\2", False), (b"\x82\4" + bytes(8), True), (b"\x82\x08" + bytes(8), False), (b"", True)],
