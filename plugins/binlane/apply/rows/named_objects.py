@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from binlane.schema.programs import Program
 
 _MISSING: Final = frozenset({1049, 1146})
-"""No such database or table: of a temporary table that the statement makes, or the statement's own error."""
+"""No such database or table: the statement's own error."""
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class NamedObjects:
             self._held.clear()  # ROLLBACK TO SAVEPOINT gives up what was taken behind it
             return
         calls = facts.routines_used or bool(facts.functions) or facts.kind is StatementKind.UNKNOWN
-        for key in sorted(facts.tables - self._held, key=str):
+        for key in sorted(facts.tables - _own_temporary(facts) - self._held, key=str):
             if not is_system(key.database):
                 calls |= self._is_view(execute, key)
         if calls and self._marks and (more := self._by(names()) - self._called):
@@ -118,6 +118,14 @@ class NamedObjects:
                 f"which another session of the target has given it since; {what}: find out who, put it back, then run "
                 f"again; or, if it was mended, remove {self.file} and run again, which checks it as it is now"
             )
+
+
+def _own_temporary(facts: StatementFacts) -> frozenset[TableKey]:
+    """Temporary tables that a statement makes or drops: no view is taken for one, and where there is none the account
+    needs no privilege on what has the name."""
+    if facts.created_temporary is not None:
+        return frozenset({facts.created_temporary})
+    return facts.dropped if facts.temporary else frozenset()
 
 
 def _names(marks: Iterable[ProgramMark]) -> dict[bool, list[TableKey]]:

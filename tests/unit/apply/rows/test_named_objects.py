@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -85,3 +86,21 @@ def test_another_function_is_refused_by_the_statement_that_calls_it(changed_firs
     assert lane.block(*(["INSERT INTO t VALUES (f())"] if changed_first else ["INSERT INTO t VALUES (tenant1.f())"]))
     with pytest.raises(TableMismatchError, match=r"expected what the precheck .* nothing of it was written"):
         lane.block("INSERT INTO t VALUES (f(), tenant1.f())")
+
+
+@pytest.mark.parametrize(
+    ("sql", "held"),
+    [
+        ("CREATE TEMPORARY TABLE tmp.x (n INT)", []),
+        ("CREATE TEMPORARY TABLE IF NOT EXISTS tmp.x SELECT * FROM t", ["`tenant0`.`t`"]),
+        ("DROP TEMPORARY TABLE IF EXISTS tmp.x, tmp.y", []),
+        ("INSERT INTO tmp.x SELECT * FROM t", ["`tenant0`.`t`", "`tmp`.`x`"]),
+        ("DELETE FROM t", ["`tenant0`.`t`"]),
+    ],
+)
+def test_a_temporary_table_that_a_statement_makes_or_drops_is_not_looked_at(sql: str, held: list[str]) -> None:
+    """An account that may only make temporary tables there is refused whatever it reads (1142)."""
+    seen, lane = list[str](), _Lane()
+    facts = statement_facts(sql.encode(), CONTEXT, Flavor.MYSQL)
+    lane.named.hold(seen.append, facts, lambda: ())
+    assert [name for each in seen for name in re.findall(r"FROM (\S+)", each)] == held
