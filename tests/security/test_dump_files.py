@@ -34,6 +34,7 @@ _INTO: Final = b"SET TIME_ZONE='+00:00';INSERT INTO `t` VALUES ("
 _MADE: Final = b"CREATE DATABASE `shop`;\n"
 _RECORDED: Final = b"SHOW MASTER STATUS:\n\tLog: b.000001\n\tPos: 4\n\nFinished dump at: x\n"
 _CREATE: Final = "shop-schema-create.sql"
+_LINES: Final = b"\n" * (4 << 20)
 
 
 def _text(*parts: bytes) -> Attack:
@@ -110,6 +111,22 @@ ATTACKS: Final[Mapping[str, tuple[Attack, str]]] = {
     "mydumper: 5,000 digits of rows": (
         _folder("metadata", _bytes(_RECORDED + b"[`shop`.`t`]\nrows = " + b"9" * 5000 + b"\n")), "^2 statements",
     ),
+    "mydumper: a section of 4 million lines": (
+        _folder("metadata", _bytes(_RECORDED + b"[source]\n" + _LINES + b"[`shop`.`t`]" + _LINES)),
+        "^2 statements",
+    ),
+    "mydumper: GTIDs of 2 million lines": (
+        _folder("metadata", _bytes(_RECORDED.replace(b"\n\nFin", b"\n\tGTID:" + b"a\n" * (2 << 20) + b"\nFin"))),
+        "^2 statements",
+    ),
+    "1,000 delimiters": (
+        _text(*(b"DELIMITER %d;\nDO 1 %d;\n" % (number, number) for number in range(1000))),
+        "expected at most 8 different delimiters .*take a dump of one of",
+    ),
+    "a delimiter of 1,000 bytes": (
+        _text(b"DELIMITER ", b"x" * 1000, b"\n"), "expected at most 8 different delimiters of at most 16 bytes",
+    ),
+    "a delimiter of 4 MiB": (_text(b"DELIMITER ", b"x" * (4 << 20), b"\n"), "ends inside the statement"),
     "mydumper: a name that moves the cursor": (
         _folder("shop.\x1b[H\n.sql", _bytes(b"bad;\n")), "expected a statement that a dump program writes",
     ),

@@ -14,6 +14,13 @@ import pytest
 from binlane.bootstrap.sessions import Session
 from binlane.errors import ConfigError, PlanError
 from binlane.model import Flavor
+from binlane.orchestration.commands.copies.restore_plan import (
+    EndRequest,
+    RestorePlan,
+    RestoreRequest,
+    definers_row,
+    plan_restore,
+)
 from binlane.restore.definers import OWN_ACCOUNT, definers_in
 from binlane.restore.dump_file import DumpFile
 from binlane.restore.dump_folder import DumpFolder
@@ -40,6 +47,14 @@ STATEMENTS: Final[Mapping[str, tuple[bytes, ...]]] = {
     "the same mode, saved": (
         b"SET SQL_MODE='NO_BACKSLASH_ESCAPES'", b"SET @a=@@sql_mode", b"SET SQL_MODE=''", b"SET SQL_MODE=@a",
         b"INSERT INTO `t` VALUES ('\\'), (other.f()) -- ')",
+    ),
+    "a mode that is read in the SET that changes it": (
+        b"SET SQL_MODE='NO_BACKSLASH_ESCAPES', @a=@@SQL_MODE", b"SET SQL_MODE=@a",
+        b"INSERT INTO `t` VALUES ('\\',',(SELECT MAX(a) FROM mysql.user)) #')",
+    ),
+    "a saved mode that is used in the SET that saves it": (
+        b"SET @a=@@SQL_MODE", b"SET SQL_MODE='NO_BACKSLASH_ESCAPES'", b"SET @a=@@SQL_MODE, SQL_MODE=@a",
+        b"INSERT INTO `t` VALUES ('\\',',(SELECT MAX(a) FROM mysql.user)) #')",
     ),
     "a mode from another variable": (b"SET @a=@@time_zone", b"SET SQL_MODE=@a"),
     "a mode from nowhere": (b"SET SQL_MODE=@a",),
@@ -254,3 +269,23 @@ def test_a_program_in_a_file_of_another_kind_is_not_made(name: str, tmp_path: Pa
 def test_what_dump_programs_write_is_sent(flavor: Flavor) -> None:
     load = _load(flavor)
     assert [load.statement(given) for given, _ in WRITTEN] == [sent for _, sent in WRITTEN]
+
+
+def test_a_plan_shows_every_definer_and_takes_no_more_than_it_can_show(tmp_path: Path) -> None:
+    """Who approves a plan reads it; the writer of the dump decides which accounts come first."""
+    dump = tmp_path / "dump.sql"
+
+    def plan(definers: int) -> RestorePlan:
+        programs = [b"CREATE DEFINER=`!%04d`@`%%` VIEW v%d AS SELECT 1;" % (each, each) for each in range(definers)]
+        own = b"CREATE DEFINER=`root`@`localhost` PROCEDURE p() SELECT 1;"
+        dump.write_bytes(b"\n".join((b"USE `shop`;", *programs, own, b"-- Dump completed\n")))
+        ends = EndRequest("now", None)
+        request = RestoreRequest(None, str(dump), "log", ("shop",), (), None, ends, None, "target")
+        return plan_restore(request, tmp_path / "channels")
+
+    with pytest.raises(ConfigError, match=r"expected at most 1,000 accounts .*found 1,001; take a dump of fewer"):
+        plan(1000)
+    accounts = frozenset({OWN_ACCOUNT, "root@localhost", *(f"!{each:04}@%" for each in range(998))})
+    shown = definers_row(accounts)
+    assert all(account in shown for account in accounts)
+    assert shown.startswith(OWN_ACCOUNT)

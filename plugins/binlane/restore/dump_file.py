@@ -45,7 +45,10 @@ _BLANKS: Final = re.compile(
     rb"(?s:[\s\0]++|--(?=\s)[^\n]*+\n|#[^\n]*+\n|/\*(?![!M]).*?\*/|/\*M!999999\\-[^\n]*+\n)" + MANY
 )
 """The last is the line by which mariadb-dump switches its client's commands off."""
-_DELIMITER: Final = re.compile(rb"DELIMITER[ \t]+(\S+)[^\n]*\n", re.IGNORECASE)
+_DELIMITER: Final = re.compile(rb"DELIMITER[ \t]++(\S++)[^\n]*+\n", re.IGNORECASE)
+_LONGEST_DELIMITER: Final = 16
+_DELIMITERS: Final = 8
+"""Different ones of a dump: dump programs write two. A pattern is compiled for each."""
 _SERVER: Final = re.compile(rb"^-- Server version[ \t]+(\d[\w.-]*)", re.MULTILINE)
 _COMPLETED: Final = b"-- Dump completed"
 _COMMENT: Final = re.compile(rb"(?s:--(?=\s)[^\n]*+|#[^\n]*+|/\*.*?\*/)")
@@ -261,6 +264,7 @@ class _Statements:
     _at: int = 0
     _delimiter: bytes = b";"
     _plain_backslashes: bool = False
+    _used: set[bytes] = field(default_factory=set)
 
     def all(self) -> Iterator[tuple[bytes, bool]]:
         while True:
@@ -270,9 +274,20 @@ class _Statements:
                 return
             changed = _DELIMITER.match(self._text, self._at)
             if changed is not None:
-                self._delimiter, self._at = changed[1], changed.end()
+                self._use(changed[1])
+                self._at = changed.end()
                 continue
             yield self._next(), True
+
+    def _use(self, delimiter: bytes) -> None:
+        self._used.add(delimiter)
+        if len(delimiter) > _LONGEST_DELIMITER or len(self._used) > _DELIMITERS:
+            raise ConfigError(
+                f"--from {self.name}: expected at most {_DELIMITERS} different delimiters of at most "
+                f"{_LONGEST_DELIMITER} bytes, found one more: DELIMITER {shown(delimiter[:20].decode('latin-1'))}; "
+                "take a dump of one of the server's programs, which write two (; and ;;)"
+            )
+        self._delimiter = delimiter
 
     def _blanks(self) -> Iterator[bytes]:
         while True:
@@ -317,7 +332,7 @@ class _Statements:
 _MODE: Final = re.compile(rb"(?:/\*!\d* )?SET (?:SESSION )?SQL_MODE *= *('[^']*'|@\w+)", re.IGNORECASE)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=4 * _DELIMITERS)
 def _outside(delimiter: bytes, plain_backslashes: bool) -> re.Pattern[bytes]:
     """What is neither the delimiter nor a long string: as much as is looked at in one step."""
     end = re.escape(delimiter)

@@ -30,15 +30,16 @@ _CREATE: Final = "-schema-create"
 _SUFFIX: Final = re.compile(r"\.sql(?:\.gz|\.zst)?\Z")
 _DATABASE: Final = re.compile(rb"CREATE DATABASE (?:/\*!\d+ IF NOT EXISTS ?\*/ |IF NOT EXISTS )?`((?:[^`]|``)+)`")
 _SOURCE: Final = re.compile(
-    r"^SHOW MASTER STATUS:\n\tLog: ([^\n]+)\n\tPos: (\d{1,20})\n(?:\tGTID:([^\n]*(?:\n(?!\s*\n)[^\n]+)*))?",
+    r"^SHOW MASTER STATUS:\n\tLog: ([^\n]+)\n\tPos: (\d{1,20})\n(\tGTID:)?",
     re.MULTILINE,
 )
-"""Of version 0.10."""
-_SECTION: Final = re.compile(r"^\[(?:source|master)\]\n((?:(?!\[)[^\n]*\n)*)", re.MULTILINE)
+"""Of version 0.10; its GTIDs end in front of an empty line."""
+_EMPTY: Final = re.compile(r"\n[ \t]*\n")
+_SECTION: Final = re.compile(r"^\[(?:source|master)\]\n", re.MULTILINE)
 _FILE: Final = re.compile(r"^[# ]*(?:SOURCE_LOG_FILE|File) *= *\"?([^\"\n]+?)\"?$", re.MULTILINE)
 _OFFSET: Final = re.compile(r"^[# ]*(?:SOURCE_LOG_POS|Position) *= *\"?(\d{1,20})\"?$", re.MULTILINE)
 _GTIDS: Final = re.compile(r"^[# ]*executed_gtid_set *= *\"?([^\"]*?)\"?$", re.MULTILINE | re.IGNORECASE)
-_TABLE: Final = re.compile(r"^\[[`\"]([^\n]+)[`\"]\]\n((?:(?!\[)[^\n]*\n)*)", re.MULTILINE)
+_TABLE: Final = re.compile(r"^\[[`\"]([^\n]+)[`\"]\]\n", re.MULTILINE)
 _BETWEEN: Final = re.compile(r"[`\"]\.[`\"]")
 _ROWS: Final = re.compile(r"^rows *= *(\d{1,20})$", re.MULTILINE)
 _REAL: Final = re.compile(r"^real_table_name *= *([^\n]+)$", re.MULTILINE)
@@ -140,7 +141,9 @@ class DumpFolder:
 
     def _tables(self) -> Iterator[tuple[str, str, str]]:
         """The sections of tables: what the names of their files begin with, and what is recorded."""
-        for head, facts in _TABLE.findall(self._metadata()):
+        text = self._metadata()
+        for found in _TABLE.finditer(text):
+            head, facts = found[1], _section(text, found.end())
             if (between := _BETWEEN.search(head)) is not None:
                 yield head[: between.start()], head[between.end() :], facts
 
@@ -251,12 +254,20 @@ def _programs_session(mode: str) -> tuple[bytes, ...]:
 def _position(text: str) -> tuple[str, str]:
     """``file:offset`` and the GTIDs; what is not recorded is empty."""
     if (old := _SOURCE.search(text)) is not None:
-        return f"{old[1]}:{old[2]}", old[3] or ""
+        empty = _EMPTY.search(text, old.end())
+        behind = text[old.end() : None if empty is None else empty.start()]
+        return f"{old[1]}:{old[2]}", "" if old[3] is None else behind
     section = _SECTION.search(text)
-    facts = "" if section is None else section[1]
+    facts = "" if section is None else _section(text, section.end())
     file, offset, gtids = (pattern.search(facts) for pattern in (_FILE, _OFFSET, _GTIDS))
     position = "" if file is None or offset is None else f"{file[1]}:{offset[1]}"
     return position, "" if gtids is None else gtids[1]
+
+
+def _section(text: str, begin: int) -> str:
+    """The lines of a section, up to the next one's head."""
+    end = text.find("\n[", begin - 1)
+    return text[begin : end + 1] if end >= 0 else text[begin:]
 
 
 def _quoted(name: str) -> bytes:

@@ -352,8 +352,9 @@ class DumpLoad:
             found.append(each)
             at = each.end()
         known = [each for each in found if each["variable"] is None or each["variable"].upper() in _SESSION]
+        before = {_CLIENT: self._client, _MODE: self._modes, _ZONE: self._zone}, dict(self._saved)
         for each in known:
-            self._assign(each)
+            self._assign(each, *before)
         return b"SET " + b", ".join(map(self._assigned, known)) if known else None
 
     def _assigned(self, each: re.Match[bytes]) -> bytes:
@@ -368,19 +369,22 @@ class DumpLoad:
         names = modes_there(value.strip("'"), self.session.flavor)
         return f"'{names}'"
 
-    def _assign(self, each: re.Match[bytes]) -> None:
-        """Follow the variables that decide how texts are read. Raises ConfigError for a value that is not known."""
+    def _assign(
+        self, each: re.Match[bytes], variables: Mapping[bytes, str], saved: Mapping[bytes, tuple[bytes, str]]
+    ) -> None:
+        """Follow the variables that decide how texts are read. ``variables`` and ``saved``: as they were in front of
+        the statement, because a server takes all values of a SET before it assigns the first one
+        (sql_set_variables() of both families). Raises ConfigError for a value that is not known."""
         if each["own"] is not None:
             read = each["read"].upper()
-            value = {_CLIENT: self._client, _MODE: self._modes, _ZONE: self._zone}.get(read, "")
-            self._saved[each["own"].lower()] = read, value
+            self._saved[each["own"].lower()] = read, variables.get(read, "")
             return
         variable = _CLIENT if each["names"] is not None else each["variable"].upper()
         if variable not in (_CLIENT, _MODE, _ZONE):
             return
         value = (each["names"] or each["value"]).decode("utf-8", "replace")
         if value.startswith("@"):
-            origin, value = self._saved.get(value[1:].lower().encode(), (b"", ""))
+            origin, value = saved.get(value[1:].lower().encode(), (b"", ""))
             if origin != variable:
                 raise self._unknown(each.group(), f"with a value of {variable.decode()} that the dump has saved")
         elif variable == _MODE and _MODES.fullmatch(value) is None:

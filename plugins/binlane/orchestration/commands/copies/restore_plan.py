@@ -35,6 +35,7 @@ from binlane.orchestration.report import moment
 from binlane.orchestration.request import NOW, gtid_of, time_of
 from binlane.orchestration.terminal import Grid
 from binlane.rename_rules import LONGEST, is_system, lower
+from binlane.restore.definers import OWN_ACCOUNT
 from binlane.restore.dump_file import DumpFile, DumpPlace
 from binlane.restore.dump_folder import DumpFolder, dump_of
 from binlane.restore.end import End, EndGtid, EndPosition, EndStatement, EndTime, LogEnd
@@ -75,8 +76,8 @@ _LOAD_BYTES: Final = 10 << 20
 _LOG_BYTES: Final = 60 << 20
 _APPLIED_ROWS: Final = 20_000
 """A second, of a dump, of the log and of row changes: estimates of a small machine."""
-_DEFINERS: Final = 20
-"""Accounts in a plan that is shown."""
+_DEFINERS: Final = 1000
+"""Accounts of a dump: who approves a plan has to see all of them."""
 _TEMPLATE: Final = """\
 # Written by `binlane restore`: the channel of the restore {name}. Commands on windows take it with --channels {folder}.
 {base}
@@ -185,6 +186,11 @@ def plan_restore(request: RestoreRequest, channels: Path, resolve: Resolver | No
     if isinstance(dump, DumpFolder):
         dump = dump_of(dump.path, {old for old, _ in names})
         recorded = dump.place()
+    if recorded is not None and len(recorded.definers) > _DEFINERS:
+        raise ConfigError(
+            f"--from {request.base}: expected at most {_DEFINERS:,} accounts as definers, all of which a plan shows, "
+            f"found {len(recorded.definers):,}; take a dump of fewer databases"
+        )
     name = request.name or f"restore_{re.sub('[^A-Za-z0-9_-]', '_', names[0][1])[:50]}"
     file = folder_of(channels) / f"{name}.toml"
     require_channel_name(name, file)
@@ -554,9 +560,7 @@ def plan_view(plan: RestorePlan) -> list[Grid]:
     base = "the complete restore" if plan.is_extension else definition.base or "CREATE DATABASE in the log"
     grid.row("base", f"{base}{size}, at {definition.begin}")
     if plan.dump is not None and plan.dump.definers:
-        shown = ", ".join(_definers(plan)[:_DEFINERS])
-        more = f" and {len(plan.dump.definers) - _DEFINERS:,} more" if len(plan.dump.definers) > _DEFINERS else ""
-        grid.row("definers", f"{shown}{more}: views and programs of the dump run with the privileges of these accounts")
+        grid.row("definers", definers_row(plan.dump.definers))
     if text := inexact_notice(_inexact(plan)):
         grid.row("not exact", text)
     read = [file for file in scanned.files if file not in scanned.ruled_out]
@@ -586,8 +590,15 @@ def plan_view(plan: RestorePlan) -> list[Grid]:
     return [grid, around]
 
 
-def _definers(plan: RestorePlan) -> list[str]:
-    return [] if plan.dump is None else sorted(plan.dump.definers)
+def definers_row(accounts: Collection[str]) -> str:
+    """Every account with whose privileges something of a dump would run, for people: the dump's writer decides which
+    are many."""
+    return f"{', '.join(_sorted(accounts))}: views and programs of the dump run with the privileges of these accounts"
+
+
+def _sorted(accounts: Collection[str]) -> list[str]:
+    """First binlane's own."""
+    return sorted(accounts, key=lambda account: (account != OWN_ACCOUNT, account))
 
 
 def _inexact(plan: RestorePlan) -> list[InexactTable]:
@@ -640,7 +651,7 @@ def plan_object(plan: RestorePlan) -> Mapping[str, Any]:
         "believed": [*plan.beliefs],
         "tables": [*definition.tables] or None,
         "base": definition.base or None,
-        "definers": _definers(plan),
+        "definers": [] if plan.dump is None else _sorted(plan.dump.definers),
         "not_exact": [str(each) for each in _inexact(plan)],
         "log": definition.log,
         "files": scanned.files,
