@@ -27,6 +27,7 @@ from binlane.plan.block.builder import BlockLimits
 from binlane.plan.segment.pieces import alone
 from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules
 from binlane.schema.model import Column, Generated
+from binlane.sql.programs.marks import ReachedPrograms
 from binlane.state.orders.skips import ALL_LANES, SKIPPED, mark_replayed, read_skip
 from binlane.state.records.conflicts import Conflict
 from binlane.state.records.repairs import read_repairs
@@ -96,7 +97,7 @@ def replay_skipped(
                 f"(`binlane skip {channel} --show {seqno} --write FILE`, `binlane inspect --sql FILE`)"
             )
         # no precheck has looked at a view
-        facts = LogFacts(source, last_seqno=seqno, complete_images=False, checked=Checked(reached=()))
+        facts = LogFacts(source, last_seqno=seqno, complete_images=False, checked=Checked(reached=ReachedPrograms()))
         writer = block_writer(session, catalog, options, facts)
         tables = SqlRows(session, writer.guard)
         comparing = ComparingRows(writer.rows, tables, _refuse, lambda _: iter(()))
