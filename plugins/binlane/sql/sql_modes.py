@@ -30,11 +30,12 @@ _NO_DIR_IN_CREATE: Final = 0x80
 the log, a table is made in the server's own."""
 _STRICT: Final = 0x0060_0000
 """STRICT_TRANS_TABLES and STRICT_ALL_TABLES."""
+INVALID_DATES: Final = "ALLOW_INVALID_DATES"
 EVALUATED: Final = {
     1 << 6: "NO_UNSIGNED_SUBTRACTION",
     1 << 23: "NO_ZERO_IN_DATE",
     1 << 24: "NO_ZERO_DATE",
-    1 << 25: "ALLOW_INVALID_DATES",
+    1 << 25: INVALID_DATES,
     1 << 31: "PAD_CHAR_TO_FULL_LENGTH",
     1 << 32: "TIME_TRUNCATE_FRACTIONAL",
 }

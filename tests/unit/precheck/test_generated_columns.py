@@ -16,7 +16,7 @@ from binlane.sql.requirements import COMPUTED_MODE, Requirement
 from tests.unit.precheck.situations import PLAN, applying, said, schema, situation, target_of
 
 KEY = TableKey("shop", "t")
-CUT, LESS = "TIME_TRUNCATE_FRACTIONAL", "NO_UNSIGNED_SUBTRACTION"
+CUT, LESS, DATES = "TIME_TRUNCATE_FRACTIONAL", "NO_UNSIGNED_SUBTRACTION", "ALLOW_INVALID_DATES"
 TABLE = Table(
     KEY,
     "InnoDB",
@@ -52,6 +52,12 @@ def window(logged: dict[str, int], own: str = "", flavor: Flavor = Flavor.MYSQL,
             f"found sql_mode {CUT} in a transaction of seqno 5;",
             id="sql-whatever-the-targets-mode",
         ),
+        # the writer takes it from the sessions
+        pytest.param(window({DATES: 5, "": 7}, channel=applying(writer="sql"), by_sql=[KEY]), None, id="sql-dates"),
+        pytest.param(
+            window({DATES: 5}, channel=applying(on_conflict=OnConflict.OVERWRITE)), f"{DATES} in", id="compared-dates"
+        ),
+        pytest.param(window({DATES: 5}, channel=applying(writer="site.Rows")), f"{DATES} in", id="a-sites-dates"),
         pytest.param(
             window({"": 7}, own=CUT, channel=applying(writer="sql"), by_sql=[KEY]), None, id="the-targets-mode-alone"
         ),

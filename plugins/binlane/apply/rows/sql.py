@@ -8,10 +8,12 @@ of the changes allows it, a statement has many rows (``multi_row``).
 
 from __future__ import annotations
 
+import re
 import secrets
 import struct
-from collections.abc import Iterator, Sequence
-from dataclasses import field
+from calendar import isleap
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import pymysql
@@ -37,25 +39,33 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, Item, RowCounts, TableKey, plural
 from binlane.schema.binding import BoundTable, bind
 from binlane.schema.model import Table
+from binlane.schema.session_columns import computed
 from binlane.sessions.pins import USUAL_MODE
+from binlane.sql.sql_modes import INVALID_DATES, evaluated
 
 if TYPE_CHECKING:
     from binlane.apply.rows.table_guard import TableGuard
     from binlane.apply.session.connection import LaneSession
 
-_MODE: Final = "NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION"
-"""Zero is an AUTO_INCREMENT value; zero dates and 31 February are valid dates."""
+_USUAL_DATES: Final = "NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION"
+"""Zero is an AUTO_INCREMENT value, and zero dates are valid dates. For tables of which an expression would take 31
+February for a date, too, which most sessions do not allow."""
+_MODE: Final = f"{_USUAL_DATES},{INVALID_DATES}"
+"""31 February is a valid date, as it may be in the log."""
 _STRICT: Final = f"STRICT_ALL_TABLES,{_MODE}"
 _ENTER: Final = f"time_zone = '+00:00', sql_mode = '{_STRICT}'"
 _LEAVE: Final = "time_zone = DEFAULT, foreign_key_checks = 1, unique_checks = 1"
 _CONSTRAINTS: Final = ", check_constraint_checks = "
 """MariaDB: the source has checked the constraints, or its session has switched them off."""
+_NO_DAY: Final = re.compile(r"'(\d{4})-(?:02-(29|3[01])|(?:0[469]|11)-31)")
+"""31 February, and 29 February of any year. Texts are hexadecimal, so only dates are found."""
 _NULL_NOT_ALLOWED: Final = 1048
 _NO_PRIVILEGE: Final = 1227
 _TRUNCATED: Final = 1265
 _NO_DEFAULT: Final = 1364
 _CHECK_VIOLATED: Final = 3819
-_CHANGED: Final = frozenset({_NULL_NOT_ALLOWED, 1264, _TRUNCATED, 1292, _NO_DEFAULT, 1366, 1406})
+_NO_DATE: Final = 1292
+_CHANGED: Final = frozenset({_NULL_NOT_ALLOWED, 1264, _TRUNCATED, _NO_DATE, _NO_DEFAULT, 1366, 1406})
 """Warnings that a value is not stored as given: errors in strict mode, which is off for an ENUM's number 0 and for
 images without all columns."""
 _NAME: Final = "block"
@@ -89,6 +99,10 @@ class SqlRows:
     """By columns: tables of tenants have the same."""
     _checks_off: int = -1
     """The checks that the session has switched off, as ``checks_off``; -1: not known."""
+    _sees_dates: dict[TableKey, bool] = field(default_factory=dict)
+    """Whether an expression of a table may see ``INVALID_DATES``."""
+    _allows_dates: bool = False
+    """Whether the source's session has allowed such dates, as far as the log tells."""
     _held: set[TableKey] = field(default_factory=set)
     """Tables that no other session can replace until the transaction's end."""
 
@@ -122,6 +136,8 @@ class SqlRows:
         self.enter()
         written = RowCounts()
         for item in items:
+            mode = None if item.context is None else item.context.sql_mode
+            self._allows_dates = mode is not None and INVALID_DATES in evaluated(mode)
             payload = with_whole_sequences(self.session, item.payload)
             users_tables(payload, self.guard)
             assert self.guard is not None
@@ -173,6 +189,8 @@ class SqlRows:
             statements = changes.statements(data)
         except (ValueError, struct.error):
             return False
+        if any(map(self._is_mixed, statements)):
+            return False
         self.session.execute(f"SAVEPOINT {_SAVEPOINT}")
         try:
             for statement in statements:
@@ -204,7 +222,7 @@ class SqlRows:
                 'BINLOG (apply.writer = "binlog"), then run it again'
             )
         try:
-            for statement in self.builder(table).statements(event.kind, table.decoder.changes(event)):
+            for statement in self._statements(table, event):
                 self._run(statement, timestamp)
                 counted += ROW_COUNTS[statement.kind](statement.rows)
         except ValueError as exc:
@@ -217,6 +235,21 @@ class SqlRows:
                 '(apply.writer = "binlog"), then run it again'
             ) from exc
         return counted
+
+    def _statements(self, table: KnownTable, event: RowsEvent) -> Iterable[RowStatement]:
+        builder = self.builder(table)
+        statements = builder.statements(event.kind, table.decoder.changes(event))
+        if not self._sees_dates[table.bound.key]:
+            return statements
+        found = tuple(statements)
+        if not any(map(self._is_mixed, found)):
+            return found
+        return replace(builder, max_bytes=0).statements(event.kind, table.decoder.changes(event))
+
+    def _is_mixed(self, statement: RowStatement) -> bool:
+        """Whether a statement may have rows of several sessions, of which one has allowed invalid dates."""
+        sees = self._sees_dates.get(statement.table, False) and not self._allows_dates
+        return sees and statement.rows > 1 and _has_invalid_date(statement.sql)
 
     def _check_triggers(self, target: Table) -> None:
         """The precheck has seen the triggers from before the window; a DDL of the window may have created others."""
@@ -267,20 +300,29 @@ class SqlRows:
             )
         if statement.by_default:
             self.session.at_time(timestamp)
-        allowed = _allowed(statement)
-        if allowed:
-            self.session.execute(f"SET SESSION sql_mode = '{_MODE}'")
+        mode, allowed = self._mode_of(statement)
+        if mode != _STRICT:
+            self.session.execute(f"SET SESSION sql_mode = '{mode}'")
         try:
             self._between(statement.first)
             affected = self.session.execute(statement.sql)
             warnings = self.session.rows("SHOW WARNINGS") if self.session.cursor.warning_count else []
         finally:
-            if allowed:
+            if mode != _STRICT:
                 self.session.execute(f"SET SESSION sql_mode = '{_STRICT}'")
         bad = [str(text) for level, code, text in warnings if level != "Note" and int(code) in _CHANGED - allowed]
         if bad:
             raise miscounted(statement, affected, f"; the target warned: {'; '.join(bad[:3])}")
         return affected
+
+    def _mode_of(self, statement: RowStatement) -> tuple[str, frozenset[int]]:
+        """The ``sql_mode`` for a statement, and the warnings that it may cause."""
+        allowed = _allowed(statement)
+        if self._sees_dates.get(statement.table, False):
+            allows = self._allows_dates or _has_invalid_date(statement.sql)
+            # not strict: the source may have computed NULL of what is no date, with a warning
+            return _MODE if allows else _USUAL_DATES, allowed | {_NO_DATE}
+        return _MODE if allowed else _STRICT, allowed
 
     def _between(self, statements: Sequence[str]) -> None:
         """Run the first of these that the table's CHECKs let pass. Raises the driver's errors."""
@@ -306,6 +348,7 @@ class SqlRows:
             bound = bind(logged, guard.source, target)
             decoder = RowDecoder(logged, bound.columns, text=False, whole_documents=self._on_mariadb)
             many = self._many(logged, bound, decoder, target)
+            self._sees_dates[bound.key] = computed(target, INVALID_DATES) is not None
             known = self._known[name] = KnownTable(logged, bound, decoder, target, many)
         if known.bound.key not in self._held:
             hold_table(self.session.execute, known.bound.key)
@@ -327,6 +370,11 @@ def _allowed(statement: RowStatement) -> frozenset[int]:
     out of partial images, and they get the default of their type."""
     codes = ((_TRUNCATED, statement.lenient), (_NO_DEFAULT, statement.by_default))
     return frozenset(code for code, is_allowed in codes if is_allowed)
+
+
+def _has_invalid_date(sql: str) -> bool:
+    """Whether a row has a date that only a session with ``INVALID_DATES`` can have written."""
+    return any(day[2] != "29" or not isleap(int(day[1])) for day in _NO_DAY.finditer(sql))
 
 
 def _bytes_of(payload: bytes, frames: Frames, event: int) -> bytes:

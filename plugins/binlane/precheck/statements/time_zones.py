@@ -21,12 +21,12 @@ from sqlalchemy import Connection, text
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
-from binlane.plan.block.computed_modes import TIME_ZONE, computed
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
 from binlane.precheck.statements.sights import Place, Sights, has_rows_with_expressions
 from binlane.schema.compare import Severity
 from binlane.schema.model import Table
+from binlane.schema.session_columns import TIME_ZONE, computed
 from binlane.servers.variables import global_variables
 from binlane.sql.logged_statement import LoggedText, split
 from binlane.sql.parse.cursor import called_name, group_end

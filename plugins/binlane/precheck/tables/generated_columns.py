@@ -10,20 +10,20 @@ on the source.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from binlane.apply.rows.writers import ROW_WRITERS
 from binlane.choices import OnConflict, Writer
 from binlane.model import Flavor, TableKey
-from binlane.plan.block.computed_modes import LC_TIME_NAMES, OPENED_LOCALE, TIME_ZONE, computed
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
 from binlane.schema.compare import Severity
 from binlane.schema.model import Generated
+from binlane.schema.session_columns import LC_TIME_NAMES, OPENED_LOCALE, TIME_ZONE, computed
 from binlane.sql.parse.other_answers import other_answer
 from binlane.sql.requirements import COMPUTED_LOCALE, COMPUTED_MODE, COMPUTED_ZONE
-from binlane.sql.sql_modes import EVALUATED
+from binlane.sql.sql_modes import EVALUATED, INVALID_DATES
 from binlane.sql.temporary_routines import tokens_of
 
 _NAMED: Final = frozenset(EVALUATED.values()) - {"NO_ZERO_IN_DATE", "NO_ZERO_DATE"}
@@ -146,13 +146,13 @@ def _writes_by_statements(situation: Situation) -> bool:
 
 def _differences(situation: Situation) -> Iterator[tuple[str, str, str, int]]:
     """Modes that sessions of the source have and the target has not, or the other way round: each with where it is,
-    what to do, and the first seqno. What writes rows in a mode of its own has none of them, whatever the target's
-    global value is, which decides for whoever opens a table alone."""
+    what to do, and the first seqno. What writes rows in a mode of its own has none of them but ``_kept_by_sql``,
+    whatever the target's global value is, which decides for whoever opens a table alone."""
     plan, target = situation.plan, situation.target
     logged = {each.detail: seqno for each, seqno in plan.requirements.items() if each.feature == COMPUTED_MODE}
     own = _AT_OPENING.intersection(target.value("sql_mode").split(",") if target.flavor is Flavor.MYSQL else ())
     keeps = bool(logged) and _keeps_modes(situation)
-    present, absent = _by_session(logged, keeps)
+    present, absent = _by_session(logged, _AT_OPENING if keeps else _NAMED - _kept_by_sql(situation))
     advice = _ADVICE if not keeps and plan.flavor is target.flavor else ""
     for mode, seqno in sorted(present.items(), key=lambda each: each[1]):
         if mode not in own:
@@ -179,12 +179,21 @@ def _keeps_modes(situation: Situation) -> bool:
     )
 
 
-def _by_session(logged: Mapping[str, int], keeps: bool) -> tuple[dict[str, int], dict[str, int]]:
-    """By mode, the first seqno of a session that has it, and of one that has not. ``logged``: first seqnos by the modes
-    of a session; ``keeps``: the rows are written in these, as far as that helps."""
+def _kept_by_sql(situation: Situation) -> frozenset[str]:
+    """The modes that the "sql" writer takes from the sessions (``apply.rows.sql``). What overwrites rows compares them
+    first, in modes of its own."""
+    apply, flavors = situation.channel.apply, {situation.plan.flavor, situation.target.flavor}
+    is_own = apply.writer == Writer.AUTO or apply.writer in ROW_WRITERS
+    keeps = flavors == {Flavor.MYSQL} and is_own and apply.on_conflict is OnConflict.STOP
+    return frozenset({INVALID_DATES}) if keeps else frozenset()
+
+
+def _by_session(logged: Mapping[str, int], asked: Collection[str]) -> tuple[dict[str, int], dict[str, int]]:
+    """By mode of those ``asked`` about, the first seqno of a session that has it, and of one that has not. ``logged``:
+    first seqnos by the modes of a session."""
     present, absent = dict[str, int](), dict[str, int]()
     for names, seqno in sorted(logged.items(), key=lambda each: each[1]):
-        for mode in _AT_OPENING if keeps else _NAMED:
+        for mode in asked:
             (present if mode in names.split(",") else absent).setdefault(mode, seqno)
     return present, absent
 

@@ -390,9 +390,9 @@ SEEN: Final = {
         "c CHAR(9), v VARCHAR(20) AS (c), g VARCHAR(20) AS (CONCAT(v, '!')) STORED",
     ),
     "subtraction": ("NO_UNSIGNED_SUBTRACTION", "c INT UNSIGNED, g BIGINT AS (c - 1) STORED"),
-    "dates": ("ALLOW_INVALID_DATES", "c VARCHAR(20), KEY ((CAST(c AS DATE)))"),
-    "dates behind a column": (
-        "ALLOW_INVALID_DATES",
+    "cut times": ("TIME_TRUNCATE_FRACTIONAL", "c VARCHAR(20), KEY ((CAST(c AS TIME(1))))"),
+    "cut times behind a column": (
+        "TIME_TRUNCATE_FRACTIONAL",
         "c VARCHAR(20), v VARCHAR(20) AS (c + INTERVAL 1 DAY), KEY ((CONCAT(v, 1)))",
     ),
 }
@@ -427,6 +427,43 @@ def modes_named(shared_channel_of: ChannelOf) -> list[str]:
 def test_expressions_that_see_the_mode_are_named(modes_named: list[str], case: str) -> None:
     said = rf"{database_of(case)}\.t: .*found sql_mode {SEEN[case][0]} in a transaction"
     assert [line for line in modes_named if re.search(said, line)], "\n".join(modes_named)
+
+
+OF_DATES: Final = (
+    "(id INT PRIMARY KEY, s VARCHAR(20), e DATE, d DATE AS (CAST(s AS DATE)) STORED, m INT AS (MONTH(e)) STORED)"
+)
+INVALID: Final = "ALLOW_INVALID_DATES"
+
+
+@requires_mysql
+@pytest.mark.parametrize(("source", "target"), [("mysql", "mysql"), ("mariadb", "mariadb"), ("mariadb", "mysql")])
+def test_statements_that_write_rows_allow_the_dates_that_the_sessions_did(
+    channel_of: ChannelOf, source: str, target: str
+) -> None:
+    """MariaDB logs no mode with rows: there, usual ones are taken."""
+    channel = channel_of(source, target)
+    # the families read dates of texts by rules of their own
+    channel.write_channel(f'writer = "sql"\nallow_unsafe = {str(source != target).lower()}\n')
+    channel.on_both("CREATE DATABASE tenant_1 COLLATE utf8mb4_general_ci", f"CREATE TABLE tenant_1.t {OF_DATES}")
+    usual = "SET SESSION sql_mode = ''"
+    texts = "'2020-02-31', NULL), ({}, '2020-02-03', '2020-02-29'), ({}, 'x', '0000-00-00'"
+    statements = [usual, f"INSERT INTO tenant_1.t (id, s, e) VALUES (1, {texts.format(2, 3)})"]
+    if source == "mysql":
+        statements += [
+            f"SET SESSION sql_mode = '{INVALID}'",
+            f"INSERT INTO tenant_1.t (id, s, e) VALUES (4, {texts.format(5, 6)})",
+        ]
+    statements += [
+        f"SET SESSION sql_mode = '{INVALID}'",
+        "INSERT INTO tenant_1.t (id, e) VALUES (7, '2020-02-31'), (8, '2021-02-29')",
+        usual,
+        "UPDATE tenant_1.t SET s = '2020-04-31' WHERE id = 2",
+    ]
+    run_on(channel.source, *statements)
+    assert channel.run() is not None
+    query = "SELECT id, s, CAST(e AS CHAR), CAST(d AS CHAR), m FROM tenant_1.t ORDER BY id"
+    assert channel.target.query(query) == channel.source.query(query)
+    assert channel.target.query("SELECT d FROM tenant_1.t WHERE id < 3") == [(None,), (None,)]
 
 
 @requires_mysql

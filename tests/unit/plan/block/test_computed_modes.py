@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor, TableKey
-from binlane.plan.block.computed_modes import ALL_SEEN, LOCALE, ZONE, ComputedModes, Session, computed
+from binlane.plan.block.computed_modes import ALL_SEEN, LOCALE, ZONE, ComputedModes, Session
 from binlane.plan.block.reducible_tables import Exclusions
 from binlane.schema.model import Column, Generated, Key, KeyColumn, Schema, Table
+from binlane.schema.session_columns import computed
 from binlane.sql.sql_modes import EVALUATED, evaluated
 
 NOTHING = Exclusions({}, {})
