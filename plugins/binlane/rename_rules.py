@@ -1,4 +1,5 @@
-"""The rules of ``[rename]``: pairs of names, or of patterns with one star each, and the check of a list of rules.
+"""The rules of ``[rename]``: pairs of names, or of patterns with one star each, and the check of a list of rules; names
+that belong to no user.
 
 Imports no other package, so that a channel file can be checked without loading them.
 """
@@ -13,6 +14,12 @@ Rule = tuple[str, str]
 """The source's side and the target's."""
 SYSTEM: Final = frozenset({"mysql", "information_schema", "performance_schema", "sys", "binlane"})
 """The servers' own databases and binlane's on the target, which cannot be renamed."""
+_FILE: Final = "#mysql50#"
+NAMES_A_FILE: Final = f"a name that begins with {_FILE}, with which MariaDB finds an object of another name"
+"""Behind this prefix stands the name of a file or folder as it is on the disk, so every object has two names: whoever
+compares names, as a filter, takes one object for two."""
+USERS_DATABASE: Final = f"a database that is neither the server's own nor binlane's, and not {NAMES_A_FILE}"
+"""What is expected where ``is_system`` is true."""
 LONGEST: Final = 64
 """Maximum characters of a database's name."""
 _STAR: Final = "*"
@@ -31,7 +38,7 @@ def problem_of(rules: Sequence[Rule]) -> tuple[str, str] | None:
         if not new or not old or max(len(old), len(new)) > LONGEST:
             return old, f"names or patterns of 1 to {LONGEST} characters"
         if is_system(old) or is_system(new):
-            return old, "a database that is neither the server's own nor binlane's"
+            return old, USERS_DATABASE
     for (old, new), (other, its_new) in combinations(rules, 2):
         if matches(other.replace(_STAR, "\0"), old, folds=True):
             return other, (f"a rule that can apply: {text_of((old, new))} comes first and matches the same databases")
@@ -49,8 +56,14 @@ def lower(name: str) -> str:
 
 
 def is_system(database: str) -> bool:
-    """Whether a server takes the name for one of its own databases, or for binlane's."""
-    return lower(database) in SYSTEM
+    """Whether a server takes the name for one of its own databases, or for binlane's, or may take it for any one."""
+    return lower(database) in SYSTEM or names_a_file(database)
+
+
+def names_a_file(name: str) -> bool:
+    """Whether it is a name of ``NAMES_A_FILE``, of a database or of a table. To MySQL 8.0 and newer it is a name as
+    any other, but the other server of a channel may be MariaDB."""
+    return name[: len(_FILE)].lower() == _FILE
 
 
 def matches(name: str, pattern: str, folds: bool) -> bool:

@@ -106,6 +106,13 @@ STATEMENTS: Final[Mapping[str, tuple[bytes, ...]]] = {
         b"CREATE TRIGGER r BEFORE INSERT ON `i` FOR EACH ROW DELETE FROM other.victim",
         "INSERT INTO `\u0130` VALUES (1)".encode(),
     ),
+    "the same by the name of the table's file": (
+        b"CREATE TRIGGER r BEFORE INSERT ON `t` FOR EACH ROW DELETE FROM other.victim",
+        b"INSERT INTO `#MySQL50#t` VALUES (1)",
+    ),
+    "a table by its file's name": (b"DROP TABLE IF EXISTS `#mysql50#t`",),
+    "keys of a table by its file's name": (b"ALTER TABLE `#mysql50#t` DISABLE KEYS",),
+    "a sequence by its file's name": (b"DO SETVAL(`#mysql50#s`, 1, 0)",),
     "rows through a view": (b"CREATE VIEW `v` AS SELECT * FROM `t`", b"INSERT INTO `v` VALUES (1)"),
     "a library": (b"CREATE FUNCTION run RETURNS INT SONAME 'lib.so'",),
     "a command of the client": (b"\\! id",),

@@ -59,6 +59,7 @@ def shop(tmp_path: Path) -> ChannelConfig:
         ("databases", "shop_payroll", r"found shop_payroll \(exclude_databases"),
         ("databases", "crm", r"found crm \(exclude_tables"),
         ("databases", "binlane", "found binlane"),
+        ("databases", "#mysql50#shop_1", "found #mysql50#shop_1"),
     ],
 )
 def test_a_form_names_nothing_outside_of_the_channels_file(

@@ -288,6 +288,9 @@ WRONG = [
     pytest.param(
         MINIMAL + '[rename]\na = "mysql"\n', "rename.a: expected a database that is neither the server's", id="system"
     ),
+    pytest.param(
+        MINIMAL + '[rename]\na = "#MySQL50#mysql"\n', "rename.a: expected a database that is neither", id="of a folder"
+    ),
     pytest.param(MINIMAL + f'[rename]\na = "{65 * "b"}"\n', "rename.a: expected names or patterns of 1", id="too long"),
     pytest.param(
         MINIMAL + '[rename]\n"a*" = "b*"\nab = "c"\n',

@@ -17,7 +17,7 @@ import pybase64
 
 from binlane.binlog.format_description import BARE_FORMAT, FormatDescription, own_checksum_length
 from binlane.binlog.rows import ROWS_KINDS, RowsEvent, RowsFlag, RowsKind, checks_off
-from binlane.binlog.table_map import FLAGS_IN_BODY, TABLE_ID_AND_FLAGS, TableMap
+from binlane.binlog.table_map import FLAGS_IN_BODY, TABLE_ID_AND_FLAGS, TableMap, object_names
 from binlane.binlog.wire import HEADER, EventType
 from binlane.errors import BinlogError, PlanError
 from binlane.model import Flavor, TableKey
@@ -302,10 +302,10 @@ def check_self_contained(payload: bytes) -> frozenset[TableKey]:
                 mapped.clear()
                 ended = False
             mapped.add(table_id)
-            table = _table(payload[at + _BODY : at + size])
-            if table is None:
-                raise _broken(at, "a TABLE_MAP that ends inside its names")
-            tables.add(table)
+            try:
+                tables.add(_table(payload[at + _BODY : at + size]))
+            except BinlogError as exc:
+                raise _broken(at, str(exc)) from exc
         else:
             raise _broken(at, f"event type {type_code} is neither TABLE_MAP nor a rows event")
         at += size
@@ -317,22 +317,12 @@ def check_self_contained(payload: bytes) -> frozenset[TableKey]:
 
 def _broken(at: int, what: str) -> PlanError:
     return PlanError(
-        f"BINLOG payload, byte {at}: {what}; it was not sent, because the target would silently lose rows or crash; "
-        "run the plan job again, and report this error if it happens again"
+        f"BINLOG payload, byte {at}: {what}; it was not sent, because the target would silently lose rows or "
+        "crash, or change another table; "
+        "or change another table; run the plan job again, and report this error if it happens again"
     )
 
 
 @functools.lru_cache(maxsize=4096)
-def _table(body: bytes) -> TableKey | None:
-    """Database and table of a TABLE_MAP: one byte of length, the name, a zero byte each; None if the body is too
-    short."""
-    if len(body) > 8 and len(body) > 9 + body[8] + 1:
-        database_end = 9 + body[8]
-        table_at = database_end + 2
-        table_end = table_at + body[database_end + 1]
-        if table_end < len(body):
-            # a wrong name is harmless here: names only distinguish partitioned tables
-            return TableKey(
-                body[9:database_end].decode("utf-8", "replace"), body[table_at:table_end].decode("utf-8", "replace")
-            )
-    return None
+def _table(body: bytes) -> TableKey:
+    return TableKey(*object_names(body))

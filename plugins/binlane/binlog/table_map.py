@@ -19,6 +19,7 @@ from binlane.binlog.types.type_codes import ColumnType, LengthRule
 from binlane.errors import BinlogError, UnsupportedEventError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, plural
+from binlane.rename_rules import NAMES_A_FILE, names_a_file
 
 TABLE_ID_AND_FLAGS: Final = 8
 """Length of the post-header of TABLE_MAP and ROWS events: table id u48, flags u16."""
@@ -220,6 +221,12 @@ def _parsed_columns(cursor: _Cursor, flavor: Flavor) -> _Columns:
     return types, metadata, null_bitmap, _optional(cursor, _real_types(types, metadata), _FIELDS_OF[flavor])
 
 
+def object_names(body: bytes) -> tuple[str, str]:
+    """The database and the table of a TABLE_MAP's body, whose columns are not read. Raises as ``TableMap.parse``."""
+    database, at = _name(body, TABLE_ID_AND_FLAGS, "")
+    return _object_name(database, ""), _object_name(_name(body, at, "")[0], "")
+
+
 def _name(data: bytes, at: int, where: str) -> tuple[bytes, int]:
     """The name at a byte: its length, its bytes, a 0; and the byte behind it. A fleet's log has 10,000 tables, so the
     whole name is taken at once, and field by field only to say what is wrong."""
@@ -238,6 +245,12 @@ def _object_name(name: bytes, where: str) -> str:
         check_name(found)
     except ValueError as exc:
         raise BinlogError(f"{where}TABLE_MAP: {exc}") from exc
+    if names_a_file(found):
+        # also one that the filter leaves out: it may be another name of a table that the filter takes
+        raise UnsupportedEventError(
+            f"{where}TABLE_MAP: rows under {found!r}, {NAMES_A_FILE}: find out who has written them; if a user's "
+            "database has such a name, give it a plain one (ALTER DATABASE .. UPGRADE DATA DIRECTORY NAME)"
+        )
     return found
 
 

@@ -11,7 +11,8 @@ from binlane.bootstrap.definition_proof import shown_engine
 from binlane.bootstrap.sessions import Session
 from binlane.connections import Endpoint
 from binlane.errors import ConfigError, PrecheckError
-from binlane.model import SYSTEM_DATABASES, Flavor, SchemaObject, TableKey, plural
+from binlane.model import Flavor, SchemaObject, TableKey, plural
+from binlane.rename_rules import is_system
 from binlane.schema.model import Schema
 from binlane.sql.parse.lexer import UNDECODED
 from binlane.sql.programs.of_server import OF_INVOKER, LeftOut, described, kept_database
@@ -23,7 +24,7 @@ _ENGINES: Final = frozenset({"innodb"})
 
 def chosen_databases(present: Iterable[str], patterns: Sequence[str]) -> tuple[str, ...]:
     """The matching databases. Raises ConfigError for a pattern that matches none, or system databases only."""
-    names = sorted(name for name in present if name.lower() not in SYSTEM_DATABASES)
+    names = sorted(name for name in present if not is_system(name))
     for pattern in patterns:
         if not fnmatch.filter(names, pattern) and pattern != "*":
             raise ConfigError(

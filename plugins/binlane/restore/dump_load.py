@@ -32,7 +32,7 @@ from binlane.model import Flavor, SchemaObject, SessionContext, TableKey, versio
 from binlane.plan.transaction.decode import statement_facts
 from binlane.plan.transaction.parts import StatementPart
 from binlane.plan.transaction.rename_statement import Unsafe, renamed_statement
-from binlane.rename_rules import lower
+from binlane.rename_rules import LONGEST, NAMES_A_FILE, lower, names_a_file
 from binlane.restore.definers import OBJECT, ROW_KINDS, definer_of
 from binlane.restore.dump_file import MANY, QUOTED, USE, decoded, end_of_string, shown_part
 from binlane.restore.inexact_columns import InexactTable, inexact_table
@@ -252,7 +252,9 @@ class DumpLoad:
             raise self._unknown(text, "behind USE of a database: dump with --databases or --all-databases")
         if any(each.fullmatch(text) is not None for each in (_KEYS, _DROP, _SETVAL)):
             named = _NAME.search(text)
-            return text if not self.tables or (named and self._text(named[1]) in self.tables) else None
+            assert named is not None, "the three patterns have a name"
+            table = self._table(named[1])
+            return text if not self.tables or table in self.tables else None
         if (made := OBJECT.match(text)) is not None:
             return self._object(text, made["kind"].upper())
         if _PASSED_OVER.match(text) is not None or not text:
@@ -314,7 +316,7 @@ class DumpLoad:
             at = end
         if at != len(statement):
             raise self._unknown(statement[max(at - 20, 0) :], "of literal values alone, as a dump program writes rows")
-        name = self._text(into[1])
+        name = self._table(into[1])
         if self.tables and name not in self.tables:
             return None
         if self._zone != _UTC:
@@ -440,6 +442,17 @@ class DumpLoad:
     def _text(self, quoted: bytes | None, unquoted: bytes | None = None) -> str:
         """A name. Raises ConfigError."""
         return decoded(quoted.replace(b"``", b"`") if quoted is not None else unquoted or b"", self.name)
+
+    def _table(self, quoted: bytes) -> str:
+        """The name of a table, or of another object, of a statement that no lexer reads. Raises ConfigError."""
+        name = self._text(quoted)
+        if names_a_file(name):
+            # another object than the one that was looked at: rows of a table whose triggers are there already
+            raise ConfigError(
+                f"--from {self.name}: expected the name of a table, found {name[:LONGEST]!r}, {NAMES_A_FILE}; take the "
+                "statements of it out of a copy of the dump, restore, and run them by hand"
+            )
+        return name
 
     def _unknown(self, head: bytes, expected: str) -> ConfigError:
         return ConfigError(

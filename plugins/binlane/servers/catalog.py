@@ -23,7 +23,8 @@ from sqlalchemy.exc import DBAPIError
 from binlane.binlog.types.sql_types import sql_type
 from binlane.binlog.types.sql_values import STRING
 from binlane.errors import PrecheckError
-from binlane.model import SYSTEM_DATABASES, Flavor, TableKey
+from binlane.model import Flavor, TableKey
+from binlane.rename_rules import is_system
 from binlane.schema.model import Column, ForeignKey, Generated, Key, KeyColumn, Schema, Table, Trigger
 from binlane.schema.normalize import (
     charset_name,
@@ -151,8 +152,6 @@ def read_table_collation(connection: Connection, key: TableKey) -> str | None:
     return None if found is None else collation_name(str(found))
 
 
-_NO_DATABASE: Final = "#mysql50#"
-"""Before the name of a folder that is not spelled as a database's folder is."""
 _LOCK_WAIT_TIMEOUT: Final = 1205
 _READ_TOGETHER: Final = 100
 """Tables of a database that are read at once although perhaps one of them is needed: its queries cost as much as those
@@ -355,20 +354,9 @@ def _databases(connection: Connection, wanted: Collection[str] | None) -> frozen
     if wanted is not None and not wanted:
         return frozenset()
     rows = connection.execute(text("SELECT schema_name FROM information_schema.schemata"))
-    present = frozenset(str(row[0]) for row in rows if str(row[0]).lower() not in SYSTEM_DATABASES)
-    present -= _folders(connection, present)
+    # MariaDB shows each folder of its data directory (lost+found) as a database of a name that is_system knows
+    present = frozenset(name for row in rows if not is_system(name := str(row[0])))
     return present if wanted is None else present & frozenset(wanted)
-
-
-def _folders(connection: Connection, names: Collection[str]) -> frozenset[str]:
-    """Those that are folders in MariaDB's data directory (``.snapshot``, ``lost+found``) and no databases: no database
-    has such a folder, unless a server before 5.1 has made it, and then it has tables."""
-    odd = [name for name in names if name.startswith(_NO_DATABASE)]
-    if not odd:
-        return frozenset()
-    tables = text(f"SELECT table_schema FROM information_schema.tables WHERE {among('table_schema', ':databases')}")
-    found = connection.execute(tables.bindparams(bindparam("databases", expanding=True)), {"databases": values_of(odd)})
-    return frozenset(odd) - {str(row[0]) for row in found}
 
 
 def _collations(connection: Connection, flavor: Flavor, number: tuple[int, int, int]) -> frozenset[str]:

@@ -137,6 +137,12 @@ def test_a_map_without_metadata_is_refused_as_too_old() -> None:
         parse(body[: body.index(b"\x01\x03") + 2])
 
 
+@pytest.mark.parametrize("name", ["#mysql50#app", "#MySQL50#binlane", "#mysql50#"])
+def test_a_name_with_which_mariadb_finds_another_database_is_refused(name: str) -> None:
+    with pytest.raises(UnsupportedEventError, match=r"^f:4: TABLE_MAP: rows under '#.*UPGRADE DATA DIRECTORY NAME"):
+        parse(table_map_body(1, [Column(3, b"", (0, 0))], name))
+
+
 DAMAGED = [
     pytest.param(table_map_body(1, []).replace(b"\0\1t\0", b"\0\1tx"), "expected the 0 behind a name", id="no-nul"),
     pytest.param(table_map_body(1, []).replace(b"t", b"\xff"), "not UTF-8", id="name-not-utf-8"),

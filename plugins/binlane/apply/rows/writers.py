@@ -25,10 +25,10 @@ from binlane.extension import chosen
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, Item, ItemKind, LogPosition, RowCounts, SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
+from binlane.rename_rules import names_a_file
 from binlane.schema.model import Table
 from binlane.sql.charset import dialect_of, is_utf8_client
 from binlane.sql.logged_statement import LoggedText
-from binlane.sql.parse.lexer import names_a_file
 from binlane.sql.programs.reach import names_in
 from binlane.sql.scheduled_event import disabled
 

@@ -43,6 +43,7 @@ from binlane.plan.transaction.filter import decide, without_filtered
 from binlane.plan.transaction.load_data import LaterLoads, LoadedFiles, local_query
 from binlane.plan.transaction.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
 from binlane.plan.transaction.rename import Unsafe, renamed_parts
+from binlane.rename_rules import NAMES_A_FILE, names_a_file
 from binlane.safe_text import shown
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection, Undecided
@@ -58,10 +59,8 @@ from binlane.sql.parse.lexer import (
     AMBIGUOUS,
     BLANK_IN_NAME,
     GLUED_NUMBER,
-    NAMES_A_FILE,
     UNREAD_NAME,
     Unreadable,
-    names_a_file,
 )
 from binlane.sql.plain_statement import parted
 from binlane.sql.server_composed import (

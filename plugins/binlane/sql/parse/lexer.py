@@ -18,6 +18,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from binlane.model import Flavor
+from binlane.rename_rules import NAMES_A_FILE, names_a_file
 
 
 class Unreadable(Exception):  # noqa: N818 - not an error of binlane: it becomes StatementFacts.reason
@@ -79,7 +80,6 @@ UNDECODED: Final = "\ufffd"
 """A decoder writes this in place of undecodable bytes; a name that contains it is not known."""
 UNREAD_NAME: Final = "a name with bytes that are no certain characters of its character set"
 """The reason of Unreadable for such a name: what stands behind it in a text is not known."""
-_FILE: Final = "#mysql50#"
 GLUED_NUMBER: Final = "a number with a letter directly behind it, such as 1e0FROM or 1.e"
 """The reason of Unreadable. Servers take ``1e0FROM`` for a number and a word, which a reader of text does not;
 ``a 1.e.t`` is ``a.t`` to MySQL, and a syntax error to MariaDB (tried on 9.7 and 10.11)."""
@@ -89,8 +89,6 @@ AMBIGUOUS: Final = frozenset({UNREAD_NAME, GLUED_NUMBER, BLANK_IN_NAME})
 """Reasons behind which nothing of a text is known: a server may read other names and verbs there."""
 _LETTER: Final = re.compile(rf"[{WORD_CHARS}]")
 _NO_BREAK: Final = "\u00a0"
-NAMES_A_FILE: Final = f"a name that begins with {_FILE}, with which MariaDB finds an object of another name"
-"""The reason of Unreadable: behind this prefix stands the name of a file or folder, so every object has two names."""
 _LINE: Final = r"(?:--(?=[\x00-\x20\x7f]|\Z)|\#)[^\n]*+"
 _VERSIONS: Final = {Flavor.MARIADB: r"/\*M?!", Flavor.MYSQL: r"/\*!"}
 """The beginning of a conditional comment."""
@@ -281,11 +279,6 @@ def _check_name(text: str) -> None:
         raise Unreadable(UNREAD_NAME)
     if _NO_BREAK in text:
         raise Unreadable(BLANK_IN_NAME)
-
-
-def names_a_file(name: str) -> bool:
-    """Whether it is a name of ``NAMES_A_FILE``."""
-    return name[: len(_FILE)].lower() == _FILE
 
 
 def _fault(char: str) -> str:

@@ -36,6 +36,25 @@ def test_rows_of_a_server_s_own_tables_and_of_the_state_are_refused(database: by
         users_tables(payload(database), None)
 
 
+@pytest.mark.parametrize(
+    ("database", "table", "said"),
+    [
+        (b"#mysql50#mysql", b"global_priv", "begins with #mysql50#"),
+        (b"#MYSQL50#binlane", b"channels", "begins with #mysql50#"),
+        (b"app", b"#mysql50#secret", "begins with #mysql50#"),
+        # where a server reads a name up to its NUL
+        (b"mysql\0x", b"global_priv", "has a NUL"),
+        (b"app", b"secret\0", "has a NUL"),
+        (b"mysql ", b"global_priv", "a space at its end"),
+        (b"a" * 65, b"t", "a name of 65 characters"),
+        (b"mysql\xff", b"global_priv", "is not UTF-8"),
+    ],
+)
+def test_rows_under_another_name_of_a_table_are_refused(database: bytes, table: bytes, said: str) -> None:
+    with pytest.raises(PlanError, match=rf"{said}.*it was not sent"):
+        users_tables(payload(database, table), None)
+
+
 def test_rows_of_users_are_written() -> None:
     assert users_tables(payload(b"mysql_2"), None) == {TableKey("mysql_2", "global_priv")}
 

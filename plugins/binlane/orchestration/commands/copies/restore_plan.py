@@ -34,7 +34,7 @@ from binlane.orchestration.readiness import require_ready_to_begin
 from binlane.orchestration.report import moment
 from binlane.orchestration.request import NOW, gtid_of, time_of
 from binlane.orchestration.terminal import Grid
-from binlane.rename_rules import LONGEST, is_system, lower
+from binlane.rename_rules import LONGEST, NAMES_A_FILE, USERS_DATABASE, is_system, lower, names_a_file
 from binlane.restore.definers import OWN_ACCOUNT
 from binlane.restore.dump_file import DumpFile, DumpPlace
 from binlane.restore.dump_folder import DumpFolder, dump_of
@@ -297,9 +297,7 @@ def _names(request: RestoreRequest, dumped: frozenset[str] | None) -> tuple[tupl
     found = tuple((name, final.replace(_OWN, name)) for name in databases)
     for name in chain.from_iterable(found):
         if is_system(name) or not name:
-            raise ConfigError(
-                f"{name or '--database'}: expected a database that is neither the server's own nor binlane's"
-            )
+            raise ConfigError(f"{name or '--database'}: expected {USERS_DATABASE}")
         if PATTERN & {*name}:
             raise ConfigError(f"{name}: expected a name without {' '.join(sorted(PATTERN))}, which stand for others")
     for _, name in found:
@@ -327,6 +325,8 @@ def _require_tables(request: RestoreRequest, names: tuple[tuple[str, str], ...])
             )
         if len(names) > 1:
             raise ConfigError(f"--table {table}: expected one --database with it, found {len(names)}")
+        if names_a_file(table):
+            raise ConfigError(f"--table {table}: expected the name of a table, found {NAMES_A_FILE}")
         if PATTERN & {*table} or not table:
             raise ConfigError(
                 f"--table {table}: expected the name of a table of {names[0][0]}, without {' '.join(sorted(PATTERN))}"
