@@ -81,7 +81,7 @@ def with_source(
     vars(made).update(
         source=SimpleNamespace(
             ask=lambda *_: values, read_schema=lambda: made.tables, read_grants=lambda: grants,
-            definitions_behind=lambda: behind, may_read=lambda _: False, account="x@%",
+            definitions_behind=lambda: behind, unreadable=tuple, account="x@%",
         )
     )  # fmt: skip
     return made

@@ -19,7 +19,7 @@ from binlane.binlog.types.collations import collation_name as collation_name_of
 from binlane.binlog.types.literals import identifier
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
-from binlane.errors import BinlogError, SourceError, TableMismatchError
+from binlane.errors import BinlogError, SourceError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
@@ -41,6 +41,7 @@ from binlane.servers.engines import engine_of
 from binlane.servers.names import among, folded_values, other_than, values_of
 from binlane.servers.programs import read_programs, read_triggers
 from binlane.servers.variables import all_global_variables, global_variables, server_version, version_number
+from binlane.sessions.pins import SessionKind
 from binlane.source.ddl_after import altered_behind, definitions_behind
 from binlane.source.identity import Start
 from binlane.source.server import translated
@@ -464,10 +465,11 @@ class Source:
         """What tables of these databases get without a collation of their own. Raises SourceError."""
         return self.ask(read_default_collations, databases)
 
-    def may_read(self, key: TableKey) -> bool:
-        """Whether the server lets the account read all columns of a table, also by a privilege of another row of the
-        account's name (``binlane@'%'`` beside ``binlane@'10.%'``), which SHOW GRANTS leaves out. Raises SourceError."""
-        return self.ask(_may_read, key)
+    def unreadable(self, keys: Collection[TableKey]) -> tuple[TableKey, ...]:
+        """The tables and views of which the server does not let the account read all columns, also by a privilege of
+        another row of the account's name (``binlane@'%'`` beside ``binlane@'10.%'``), which SHOW GRANTS leaves out.
+        Raises SourceError."""
+        return self.ask(unreadable, keys) if keys else ()
 
     @property
     def account(self) -> str:
@@ -531,6 +533,15 @@ def _objects(rows: Iterable[Sequence[Any]]) -> frozenset[str]:
     return frozenset(f"{row[0]} {row[1]}.{row[2]}".lower() for row in rows)
 
 
+def unreadable(connection: Connection, keys: Iterable[TableKey]) -> tuple[TableKey, ...]:
+    """Those of which the account may not read all columns. The connection ends with its use."""
+    connection.detach()
+    driver: Any = connection.connection.dbapi_connection
+    # only a read-only session opens a view, which answers for what it reads
+    driver.use_as(SessionKind.COMPARE)
+    return tuple(key for key in keys if not _may_read(connection, key))
+
+
 def _may_read(connection: Connection, key: TableKey) -> bool:
     """``*`` stands for all columns: a server refuses it where one of them may not be read."""
     try:
@@ -542,9 +553,6 @@ def _may_read(connection: Connection, key: TableKey) -> bool:
         if error_code(exc) == _NO_SUCH_TABLE:
             return True
         raise
-    except TableMismatchError:
-        # a view has its name by now; it is not opened
-        return True
     return True
 
 

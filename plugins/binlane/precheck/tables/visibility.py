@@ -29,13 +29,12 @@ def check_visibility(situation: Situation) -> Iterator[Finding]:
     if situation.source is None:
         return
     grants = situation.source.read_grants()
+    named = sorted({*situation.touched, *situation.plan.written}, key=str)
+    places = ((situation.renaming.source(key.database), key.table) for key in named)
+    keys = [TableKey(database, table) for database, table in places if database is not None]
     hidden: dict[str, list[TableKey]] = {}
-    for key in sorted({*situation.touched, *situation.plan.written}, key=str):
-        database = situation.renaming.source(key.database)
-        if database is None or grants.shows(TableKey(database, key.table)):
-            continue
-        if not situation.source.may_read(TableKey(database, key.table)):
-            hidden.setdefault(database, []).append(TableKey(database, key.table))
+    for key in situation.source.unreadable([key for key in keys if not grants.shows(key)]):
+        hidden.setdefault(key.database, []).append(key)
     accepted = situation.channel.apply.allow_unseen
     asked = {name: tables for name, tables in hidden.items() if name not in accepted}
     dropped = _dropped(situation) if asked else frozenset[str]()

@@ -254,3 +254,24 @@ def test_a_text_that_is_hidden_now_is_as_it_was_found(channel_of: ChannelOf, fam
     outcome = full(channel)
     assert {each.key[0] for each in outcome.suspects} == found
     assert len(outcome.unseen) >= 4
+
+
+@FAMILIES
+def test_a_view_that_a_statement_writes_through_answers_for_its_table(channel_of: ChannelOf, family: str) -> None:
+    channel = channel_of(family, family)
+    alike(channel)
+    # its definer may not read the table, and so nobody may read the view
+    for server in (channel.source, channel.target):
+        run_on(
+            server,
+            "DROP USER IF EXISTS test_definer@'%'",
+            f"CREATE USER test_definer@'%' IDENTIFIED BY '{server.password}'",
+            "GRANT SELECT, INSERT ON tenant_1.t TO test_definer@'%'",
+            "CREATE DEFINER = test_definer@'%' SQL SECURITY DEFINER VIEW tenant_1.v AS SELECT id, a, b FROM tenant_1.t",
+            log=False,
+        )
+    run_on(channel.source, "SET SESSION binlog_format = STATEMENT", "INSERT INTO tenant_1.v VALUES (2, 10, 20)")
+    reading(channel, family, "SELECT, TRIGGER ON tenant_1.t", "SELECT (id, a) ON tenant_1.v")
+    run_on(channel.source, "REVOKE SELECT ON tenant_1.t FROM test_definer@'%'", log=False)
+    with pytest.raises(PrecheckError, match=r"privilege SELECT on tenant_1\.v"):
+        channel.run()
