@@ -93,6 +93,8 @@ class IndexedFile:
     bytes: int
     """Decompressed."""
     begun: float
+    ended: float
+    """When its server has begun and ended it, in seconds since the epoch."""
     begin: int
     """Offset behind FORMAT_DESCRIPTION."""
     end: int
@@ -251,7 +253,8 @@ def index_file(source: ArchiveSource, file: str, stored: str) -> tuple[IndexedFi
         file=file, stored=stored, stored_bytes=stored_bytes, blake3=hashed.hexdigest(), flavor=log_format.flavor,
         server_version=log_format.server_version, checksum=log_format.checksum.name, server_id=server_id,
         header=digest(canonical_header(header, where)), is_after_start=log_format.created != 0, bytes=size,
-        begun=float(begun), begin=LOG_START + len(header), end=facts.end, transactions=facts.transactions,
+        begun=float(begun), ended=float(content.last_time), begin=LOG_START + len(header), end=facts.end,
+        transactions=facts.transactions,
         first_time=facts.first_time, last_time=facts.last_time, latest=facts.latest,
         of_last_second=facts.of_last_second, lowest=max(facts.lowest, 0), highest=facts.highest, gtids_before=before,
         gtid_set=str(run.gtids), shape=facts.shape.part(), databases=_databases(content),

@@ -86,6 +86,8 @@ class FileContent:
         """Events whose databases are not known: they may be of any."""
         self.last_type = 0
         """Of the last event."""
+        self.last_time = 0
+        """Of the last event, in seconds since the epoch."""
         self._log, self._name, self._format = log, "", FormatDescription("")
         self._maps: list[bytes] = []
         """TABLE_MAPs of the statement that goes on in the next chunk."""
@@ -108,7 +110,7 @@ class FileContent:
         frames.check(self._name)
         if frames.offset.size == len(carried):
             return
-        self.last_type = int(frames.type_code[-1])
+        self.last_type, self.last_time = int(frames.type_code[-1]), int(frames.timestamp[-1])
         self._maps = _maps_of_open_statement(frames)
         if (laid_out := inflated(frames)) is not None:
             # the maps in front are no compressed events, and stay there

@@ -20,6 +20,7 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition
 from binlane.restore.archive_index import ArchiveIndex, IndexedFile
 from binlane.source.archive import ArchiveSource
+from binlane.source.continuity import is_of_rotation
 from binlane.source.identity import Start, described
 from binlane.source.protocol import LOG_START, EventSource, file_number
 from binlane.source.start_position import begin
@@ -164,15 +165,23 @@ def _follow(one: IndexedFile, other: IndexedFile) -> bool:
         file_number(other.file) == file_number(one.file) + 1
         and (other.flavor, other.server_id) == (one.flavor, one.server_id)
         and other.gtids_before == one.gtid_set
+        and _is_bound(one, other.begun)
         and other.blake3 != one.blake3
     )
+
+
+def _is_bound(one: IndexedFile, begun: float) -> bool:
+    """Whether more than numbers and the server id says that a file that was begun then is the next one."""
+    return one.gtid_set != "" or is_of_rotation(int(one.ended), int(begun))
 
 
 def _goes_on(source: ArchiveSource, last: IndexedFile, after: str) -> bool:
     """Whether a file that is read is the next one, begun by the same server without a start."""
     with contextlib.closing(source.read_file(after, is_last=True)) as chunks:
         header = next(chunks).data
-    _, _, server_id, *_ = HEADER.unpack_from(header)
+    begun, _, server_id, *_ = HEADER.unpack_from(header)
+    if not _is_bound(last, begun):
+        return False
     log_format = described(header, f"{source.name}/{after}")
     return file_number(after) == file_number(last.file) + 1 and (log_format.flavor, server_id, log_format.created) == (
         last.flavor,

@@ -36,6 +36,9 @@ class ArchivedFile:
     """Commit time of the last transaction up to the file's end; 0 if there is none."""
     gtid_set: str = ""
     """Of all transactions up to the file's end, as far as files follow each other."""
+    is_believed: bool = False
+    """Whether nothing binds it to the file before it but its number, its server id and its time: it is of a server
+    without GTIDs, and a start of the server has begun it."""
     faults: list[str] = field(default_factory=list)
     """What a window would refuse, with the way on."""
 
@@ -97,6 +100,7 @@ def _read_on(source: ArchiveSource, file: ArchivedFile, before: Extraction | Non
     finally:
         if run is not None and file.begun:
             file.transactions, file.last, file.gtid_set = run.seqno - read, run.time, str(run.gtids)
+            file.is_believed = run.is_believed
     assert run is not None
     return run
 

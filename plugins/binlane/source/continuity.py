@@ -5,6 +5,10 @@ an end, and so does a copy that was made while the server was writing. What is b
 PREVIOUS_GTIDS, MariaDB's GTID list. So the head of the next file proves that a file without an end is complete, if all
 its transactions have GTIDs. A live server's own files are believed to be complete after a crash; the transactions in
 the next head are compared there, too.
+
+Without GTIDs a file's number, its server id and its time tell whose it is: all servers of one set-up may have the same
+names of files and the same id. The ROTATE of a file and the beginning of the next one are of one statement, and have
+one time. Behind a stop or a crash no time binds the files: such a file is believed to be the next one.
 """
 
 from __future__ import annotations
@@ -37,6 +41,9 @@ _BOOKKEEPING: Final = frozenset(
         EventType.STOP,
     }
 )
+ROTATION_SECONDS: Final = 60
+"""Between ROTATE and the beginning of the file that it names, at most. A server gives both the time of the
+statement that it runs; a thread without a statement, at a signal, asks the clock twice."""
 _SHOWN: Final = 200
 """Characters of a GTID set in a message."""
 
@@ -87,6 +94,8 @@ class _File:
     is_in_use: bool
     log_format: FormatDescription
     end: End = End.NONE
+    ended: int = 0
+    """When, by the event that ends it, in seconds since the epoch; 0 if that is not known."""
     rotates_to: str = ""
     has_head: bool = False
     gtids: int = 0
@@ -119,12 +128,19 @@ class Continuity:
     _headers: dict[bytes, str] = field(default_factory=dict)
     _unproved: _File | None = None
     """A file without an end whose completeness the transactions of the next file decide."""
-    _is_of_another_server: bool = False
+    _doubt: str = ""
+    """Why the present file may not be the next one of the log, unless the GTIDs in its head say that it is."""
+    _is_bound: bool = True
 
     @property
     def is_settled(self) -> bool:
         """Whether all files up to the present one are proved to be complete."""
         return self._unproved is None
+
+    @property
+    def is_believed(self) -> bool:
+        """Whether nothing binds the present file to the one before it but its number, its server id and its time."""
+        return not self._is_bound
 
     @property
     def _is_archive(self) -> bool:
@@ -150,15 +166,15 @@ class Continuity:
                 self._check_next(before, found)
         self._headers[canonical] = file
 
-    def rotate(self, file: str) -> None:
-        """The file's ROTATE event names the next file."""
+    def rotate(self, file: str, time: int) -> None:
+        """The file's ROTATE event names the next file. ``time``: the event's, seconds since the epoch."""
         assert self._file is not None
-        self._file.end, self._file.rotates_to = End.ROTATE, file
+        self._file.end, self._file.rotates_to, self._file.ended = End.ROTATE, file, time
 
-    def stop(self) -> None:
-        """The file's STOP event."""
+    def stop(self, time: int) -> None:
+        """The file's STOP event. ``time``: its own, seconds since the epoch."""
         assert self._file is not None
-        self._file.end = End.STOP
+        self._file.end, self._file.ended = End.STOP, time
 
     def head(self, head: PreviousGtids | MariadbGtidList) -> None:
         """The file's own list of what was logged before it."""
@@ -167,6 +183,7 @@ class Continuity:
             return
         file, self._file.has_head = self._file.name, True
         if self.is_new:
+            self._raise_doubt()
             self.is_new = False
             self.gtids.add_head(head)
             return
@@ -216,12 +233,11 @@ class Continuity:
     def _before_transaction(self) -> _File:
         assert self._file is not None
         if not self._file.has_head:
-            if self._is_of_another_server and self._file.name not in self.state.trusted_files:
-                raise self._other_server(self._file)
+            self._raise_doubt()
             if self._unproved is not None:
                 raise self._not_proved(self._unproved, self._file.name)
         # a relay log has ROTATE events of its source in it, too
-        self._file.end, self._file.rotates_to = End.NONE, ""
+        self._file.end, self._file.rotates_to, self._file.ended = End.NONE, "", 0
         return self._file
 
     def _is_renamed(self, before: _File, found: _File) -> bool:
@@ -250,15 +266,23 @@ class Continuity:
                 f"start of one: it is not the next file of this log; put the right {found.name} there"
             )
         self._check_not_a_copy(found)
-        self._is_of_another_server = before.server_id != found.server_id
+        by_time, self._is_bound = _by_time(before, found)
+        if found.name in self.state.trusted_files:
+            self._doubt = ""
+        elif before.server_id != found.server_id:
+            self._doubt = (
+                f"{found.name} is of server_id {found.server_id}, the file before it of another one, and no GTIDs show "
+                f"that both have one history: put the right {found.name} there; or, if the server_id of the server was "
+                f"changed, name {found.name} in source.trusted_files of the channel"
+            )
+        elif by_time and before.name not in self.state.trusted_files:
+            self._doubt = (
+                f"{found.name} {by_time}, by the times in both, and no GTIDs show that both have one history: a file "
+                "of another server, or an older one, has its name, or the server's clock was set; put the right "
+                f"{found.name} there, or, if it is the right one, name it in source.trusted_files of the channel"
+            )
         if before.name in self.state.trusted_files:
             return
-        if not before.all_have_gtids and before.anonymous and found.timestamp < before.timestamp:
-            raise SourceIdentityError(
-                f"{self.name}: {found.name} was begun before {before.name}, by the times in both: an older file has "
-                f"its name, or the server's clock was set back; put the right file there, or name {before.name} in "
-                "source.trusted_files of the channel if it is the right one"
-            )
         if verdict is Verdict.BY_GTIDS and self._unproved is None:
             if before.anonymous:
                 raise self._not_proved(before, found.name)
@@ -295,17 +319,14 @@ class Continuity:
                 f"one of another server; put the right {file} there, or name {file} in source.trusted_files of the "
                 "channel if it is the right one"
             )
-        if self._is_of_another_server and not str(before):
-            assert self._file is not None
-            raise self._other_server(self._file)
-        self._is_of_another_server = False
+        if not str(before):
+            self._raise_doubt()
+        else:
+            self._doubt, self._is_bound = "", True
 
-    def _other_server(self, file: _File) -> SourceIdentityError:
-        return SourceIdentityError(
-            f"{self.name}: {file.name} is of server_id {file.server_id}, the file before it of another one, and no "
-            f"GTIDs show that both have one history: put the right {file.name} there; or, if the server_id of the "
-            f"server was changed, name {file.name} in source.trusted_files of the channel"
-        )
+    def _raise_doubt(self) -> None:
+        if self._doubt:
+            raise SourceIdentityError(f"{self.name}: {self._doubt}")
 
     def _lost(self, file: str, lost: str) -> MissingLogError:
         """The error for transactions before a file that were not read."""
@@ -339,6 +360,26 @@ class Continuity:
             f"found none: {why}; copy it into the archive again; if it is as long as on its server (SHOW BINARY "
             f"LOGS), name {before.name} in source.trusted_files of the channel"
         )
+
+
+def is_of_rotation(ended: int, begun: int) -> bool:
+    """Whether the end of a file and the beginning of another one are of times that one rotation gives both; in seconds
+    since the epoch."""
+    return abs(begun - ended) <= ROTATION_SECONDS
+
+
+def _by_time(before: _File, found: _File) -> tuple[str, bool]:
+    """Why a file cannot be the next one, by the times in both; empty if it can be. And whether they show that it is."""
+    is_rotation = before.end is End.ROTATE and not found.log_format.created and bool(before.ended)
+    apart = found.timestamp - before.ended
+    if is_rotation and apart == 0:
+        # of one statement, whose session may have set any time
+        return "", True
+    if is_rotation and not is_of_rotation(before.ended, found.timestamp):
+        return f"was begun {abs(apart):,} seconds {'behind' if apart > 0 else 'before'} the ROTATE that names it", False
+    if found.timestamp < max(before.timestamp, before.ended - ROTATION_SECONDS):
+        return f"was begun before {before.name}" + " ended" * (found.timestamp >= before.timestamp), False
+    return "", is_rotation
 
 
 def _has_transaction(events: bytes) -> bool:

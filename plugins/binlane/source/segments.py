@@ -227,6 +227,11 @@ class Extraction:
             identity = archive_identity(self._state.flavor, HEADER.unpack_from(self._header)[2])
         return self.end, self._fingerprint(), identity
 
+    @property
+    def is_believed(self) -> bool:
+        """See ``Continuity``."""
+        return self._continuity is not None and self._continuity.is_believed
+
     def _fingerprint(self) -> str:
         if self.end == self._start.position and self._start.fingerprint:
             return self._start.fingerprint
@@ -442,11 +447,11 @@ class Extraction:
         self._newest = max(self._newest, min(float(event.header.timestamp), self._state.clock))
         if self._continuity is not None:
             if event.header.type_code == EventType.STOP:
-                self._continuity.stop()
+                self._continuity.stop(event.header.timestamp)
             if event.header.type_code == EventType.ROTATE:
                 rotate = parse_body(event, self._format, self._boundaries.name)
                 assert isinstance(rotate, Rotate)
-                self._continuity.rotate(rotate.file.rpartition("/")[2])
+                self._continuity.rotate(rotate.file.rpartition("/")[2], event.header.timestamp)
         if event.header.type_code == EventType.FORMAT_DESCRIPTION:
             require_same_format(event, self._format, self._boundaries.name)
         if event.header.type_code in _HEADS:

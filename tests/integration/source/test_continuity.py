@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 import shutil
+import signal
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,11 +16,13 @@ from pathlib import Path
 
 import pytest
 
+from binlane.binlog.wire import HEADER, EventType
 from binlane.errors import EncryptedLogError, MissingLogError, PrecheckError, SourceError, SourceIdentityError
 from binlane.model import Flavor
 from binlane.source.archive import ArchiveSource
+from binlane.source.archive_check import check_archive
 from binlane.source.position_at import place_of
-from binlane.source.protocol import file_number
+from binlane.source.protocol import LOG_START, file_number
 from binlane.source.start_position import begin
 from binlane.work.files import WorkFolder
 from lab.programs import other_programs, server_binary
@@ -231,6 +236,56 @@ def test_a_server_that_got_another_server_id_is_read_on_by_the_name_of_the_file(
     [file] = re.findall(r"name (\S+) in source\.trusted_files", str(refused.value))
     trusting = ArchiveSource(str(folder), trusted_files=frozenset({file}))
     assert window(trusting, at, tmp_path / "trusted").transactions == read.transactions
+
+
+ROTATING = [
+    pytest.param(Flavor.MARIADB, "", id="mariadb"),
+    *(pytest.param(Flavor.MARIADB, series, id=f"mariadb-{series}") for series in sorted(other_programs())),
+    pytest.param(Flavor.MYSQL, "", id="mysql", marks=requires_mysql),
+]
+
+
+@pytest.mark.parametrize(("flavor", "series"), ROTATING)
+def test_a_rotation_gives_the_end_of_a_file_and_the_next_ones_beginning_one_time(
+    flavor: Flavor, series: str, tmp_path: Path
+) -> None:
+    options = ANONYMOUS if flavor is Flavor.MYSQL else ()
+    program = other_programs().get(series)
+    with private_server(tmp_path / "server", flavor, options, durable=False, program=program) as server:
+        fill(server, 1)
+        run(server, "DO SLEEP(1.2)", "FLUSH BINARY LOGS")
+        insert = "INSERT INTO filled.items (word) VALUES (REPEAT('x', 5000))"
+        run(server, "SET timestamp = 1000000000", insert, "FLUSH BINARY LOGS")
+        run(server, "SET GLOBAL max_binlog_size = 4096", insert)
+        # what fills a file has begun earlier than it is committed
+        run(server, "BEGIN", insert, "DO SLEEP(1.2)", "COMMIT")
+        run(server, "SET timestamp = 2000000000", insert, "SET timestamp = DEFAULT", insert)
+        files = [name for name, *_ in server.query("SHOW BINARY LOGS")]
+        datas = [(server.datadir / name).read_bytes() for name in files]
+        os.kill(server.pid, signal.SIGHUP)
+        time.sleep(2)
+        fill(server, 1)
+        server.restart()
+        fill(server, 1)
+        folder = tmp_path / "archive"
+        shutil.copytree(server.datadir, folder, ignore=lambda _, names: [n for n in names if "binlog.0" not in n])
+    assert len(files) >= 6
+    ends = [HEADER.unpack_from(each, last_event(each))[:2] for each in datas[:-1]]
+    begun = [HEADER.unpack_from(each, LOG_START)[0] for each in datas[1:]]
+    assert ends == [(seconds, EventType.ROTATE) for seconds in begun]
+    found = [*check_archive(ArchiveSource(str(folder)))]
+    assert [fault for file in found for fault in file.faults] == []
+    believed = [file.name for file in found if file.is_believed]
+    # of the restart
+    assert len(believed) == (1 if flavor is Flavor.MYSQL else 0)
+
+
+def last_event(data: bytes) -> int:
+    """Offset of a file's last event."""
+    at = end = LOG_START
+    while end < len(data):
+        at, end = end, end + HEADER.unpack_from(data, end)[3]
+    return at
 
 
 def test_a_domain_that_its_server_has_forgotten_is_no_gap(tmp_path: Path) -> None:

@@ -9,11 +9,13 @@ from typing import NoReturn
 
 import pytest
 
-from binlane.model import LogPosition
-from binlane.restore.archive_index import ArchiveIndex, folder_of, name_of
+from binlane.model import Flavor, LogPosition
+from binlane.restore import ruled_out
+from binlane.restore.archive_index import ArchiveIndex, folder_of, index_file, name_of
 from binlane.restore.ruled_out import RuledOut
 from binlane.source.archive import ArchiveSource
 from binlane.work.files import WorkFolder
+from tests.unit.source.archives import BEGUN, archive, log_file
 
 
 def refused(folder: WorkFolder, *_: object) -> NoReturn:
@@ -40,6 +42,24 @@ def test_an_index_of_another_account_is_not_used(
     assert "Permission denied" in line
     source = ArchiveSource(str(tmp_path))
     assert [*RuledOut(source, frozenset({"shop"})).runs(LogPosition(names[0], 4))] == []
+
+
+@pytest.mark.parametrize(("late", "passed"), [(0, 2), (600, 1)])
+def test_files_without_gtids_are_passed_over_together_by_the_time_of_their_rotation(
+    late: int, passed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another server with the same id has a file of that number, too, and nothing of these databases in it."""
+    monkeypatch.setattr(ruled_out, "LEAST", 0)
+    begun = [BEGUN, BEGUN, BEGUN + late, BEGUN + late, BEGUN + late]
+    files = [log_file(number, (number,), Flavor.MYSQL, begun=at, closed=at) for number, at in enumerate(begun, start=1)]
+    source = archive(tmp_path, *files)
+    for file in source.file_names():
+        folder_of(str(tmp_path)).replace(name_of(file), index_file(source, file, file)[1])
+    runs = RuledOut(source, frozenset({"shop"}))
+    first, *_ = runs.runs(LogPosition("binlog.000001", 1 << 20), "binlog.000004")
+    assert [each.file[-1] for each in first] == ["2", "3"][:passed]
+    passage = runs.passage(first)
+    assert (passage is not None) is (late == 0)
 
 
 def test_an_index_is_readable_to_whoever_comes_to_the_archive(tmp_path: Path) -> None:

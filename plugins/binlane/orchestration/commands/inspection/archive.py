@@ -35,10 +35,14 @@ def _view(uri: str, files: Sequence[ArchivedFile]) -> View:
         grid.row(file.name, size_text(file.bytes), f"{file.transactions:,}", begun, last)
     faults = [fault for file in files for fault in file.faults]
     total = f"{plural(sum(file.transactions for file in files), 'transaction')}, {_reach(files)}"
+    names = ", ".join(file.name for file in files if file.is_believed)
+    believed = f"believed: {names}: behind a start of the server, by number, server_id and time alone; no GTIDs show it"
+    notes = [Grid(believed)] if names else []
     if not faults:
-        return [grid, Grid(f"whole: {total}")]
+        return [grid, *notes, Grid(f"whole: {total}")]
     return [
         grid,
+        *notes,
         *(Grid(f"fault: {fault}") for fault in faults),
         Grid(f"{plural(len(faults), 'fault')}; read: {total}"),
     ]
@@ -58,7 +62,8 @@ def _object(uri: str, files: Sequence[ArchivedFile], *, is_whole: bool) -> dict[
         "files": [
             {
                 "name": file.name, "bytes": file.bytes, "transactions": file.transactions, "begun": file.begun or None,
-                "last": file.last or None, "gtid_set": file.gtid_set, "faults": file.faults,
+                "last": file.last or None, "gtid_set": file.gtid_set, "is_believed": file.is_believed,
+                "faults": file.faults,
             }
             for file in files
         ],

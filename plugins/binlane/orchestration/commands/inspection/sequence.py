@@ -80,11 +80,11 @@ class FileSequence:
             return
         kind = event.header.type_code
         if kind == EventType.STOP:
-            self._continuity.stop()
+            self._continuity.stop(event.header.timestamp)
         elif kind == EventType.ROTATE:
             rotate = parse_body(event, reader.format, reader.name)
             assert isinstance(rotate, Rotate)
-            self._continuity.rotate(rotate.file.rpartition("/")[2])
+            self._continuity.rotate(rotate.file.rpartition("/")[2], event.header.timestamp)
         elif kind in _HEADS:
             head = gtids_in(event, reader.format, reader.name)
             assert isinstance(head, PreviousGtids | MariadbGtidList)
