@@ -65,14 +65,12 @@ class WindowFolders:
         )
 
     def found(self, window: str, record: FolderRecord) -> WorkFolder | None:
-        """The folder of a window whose files are of use; None if they were removed, or the record names another
-        place."""
-        if record.is_removed:
+        """The folder of a window whose files are of use; None if they were removed, whatever the record says: a target
+        that was restored has an older one than the work folder, and somebody may have removed files by hand."""
+        if record.is_removed or _NAME.fullmatch(window) is None:
             return None
-        try:
-            return self.of(window, record)
-        except PlanError:
-            return None
+        folder = replace(self.named(window), digests=record.digests)
+        return folder if folder.exists(files.MANIFEST) else None
 
 
 def _quoted(text: str) -> str:

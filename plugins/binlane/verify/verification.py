@@ -21,7 +21,7 @@ from binlane.choices import VerifyScope
 from binlane.errors import PlanError, WindowBusyError
 from binlane.garbage import uncollected
 from binlane.lazy_dataclass import dataclass
-from binlane.model import LogPosition, SchemaObject, TableKey
+from binlane.model import FolderRecord, LogPosition, SchemaObject, TableKey
 from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules
 from binlane.plan.transaction.rename import name_of, renamed_schema
 from binlane.schema.model import Schema
@@ -136,7 +136,7 @@ class Verifier:
         self._throttle = Throttle(self.pair, self.options.rows_per_second, self.options.threads_running)
         self._range_check = RangeCheck(self.pair, self._throttle, self.options.chunk_rows)
         with self.engine.connect() as connection:
-            self._windows = windows_to_verify(connection, self.channel, self.rules_digest)
+            self._windows = windows_to_verify(connection, self.channel, self.rules_digest, self._has_files)
         verification = self._begin()
         self._counts = Counts(
             verification.tables, verification.chunks, verification.rows,
@@ -150,6 +150,9 @@ class Verifier:
         with doing(_OF_WINDOWS) as activity:
             self._compare_windows(activity)
         return self._end(verification)
+
+    def _has_files(self, window: str, record: FolderRecord) -> bool:
+        return self.folders.found(window, record) is not None
 
     def _in_scope(self, tables: Tables) -> Tables:
         has = self.options.scope.has

@@ -133,9 +133,12 @@ def _put(connection: Connection, channel: str, **values: object) -> None:
         connection.execute(update(verified).where(verified.c.channel == channel).values(**values))
 
 
-def windows_to_verify(connection: Connection, channel: str, rules: str = "") -> tuple[FinishedWindow, ...]:
+def windows_to_verify(
+    connection: Connection, channel: str, rules: str, has_files: Callable[[str, FolderRecord], bool]
+) -> tuple[FinishedWindow, ...]:
     """The last finished window, and those before it whose rows no verification has compared, as far as their folders
-    are there without a gap; oldest first."""
+    are there without a gap; oldest first. ``has_files``: whether a window's folder is there; that of the last one is
+    noted as removed if it is not."""
     through = read_covered(connection, channel, rules).through
     rows = connection.execute(
         select(windows.c.window_id, windows.c.first_seqno, windows.c.last_seqno, windows.c.work, windows.c.files)
@@ -144,16 +147,16 @@ def windows_to_verify(connection: Connection, channel: str, rules: str = "") -> 
     )
     found: list[FinishedWindow] = []
     for row in rows:
-        if found and (row.last_seqno <= through or row.work == ""):
+        if found and row.last_seqno <= through:
             break
-        found.append(
-            FinishedWindow(
-                row.window_id,
-                row.first_seqno,
-                row.last_seqno,
-                folder_record(row.work, row.files),
-            )
-        )
+        record = folder_record(row.work, row.files)
+        if not has_files(row.window_id, record):
+            if found:
+                break
+            record = FolderRecord("")
+        found.append(FinishedWindow(row.window_id, row.first_seqno, row.last_seqno, record))
+        if record.is_removed:
+            break
     return tuple(reversed(found))
 
 
