@@ -372,8 +372,10 @@ def _make(session: Session, definition: Definition) -> None:
             session.execute(f"SET sql_mode = {quoted(modes_there(definition.sql_mode, session.flavor))}")
         if definition.time_zone:
             session.execute(f"SET time_zone = {quoted(definition.time_zone)}")
-    before = _with_default_of(session, definition)
+    before = _default_before(session, definition)
     try:
+        if before:
+            session.execute(f"ALTER DATABASE {identifier(definition.database)} COLLATE {definition.database_collation}")
         session.execute(definition.statement)
     except pymysql.err.MySQLError:
         # a connection that is lost cannot be set back, and the error must be the one that it was lost with
@@ -383,17 +385,13 @@ def _make(session: Session, definition: Definition) -> None:
     _as_before(session, definition, before, changed=changed)
 
 
-def _with_default_of(session: Session, definition: Definition) -> str:
-    """Give the database the default that it had when the program was made, as a dump does; returns its present one,
-    empty if it is left. No session variable decides it."""
-    wanted = definition.database_collation
-    if not wanted:
+def _default_before(session: Session, definition: Definition) -> str:
+    """The present default of the database, if a program needs the one of when it was made, as in a dump; else empty. No
+    session variable decides it."""
+    if not definition.database_collation:
         return ""
     [(present,)] = session.texts("SELECT @@collation_database")
-    if wanted == present or not session.rows(f"SHOW COLLATION WHERE `Collation` = {quoted(wanted)}"):
-        return ""
-    session.execute(f"ALTER DATABASE {identifier(definition.database)} COLLATE {wanted}")
-    return str(present)
+    return "" if definition.database_collation == present else str(present)
 
 
 def _as_before(session: Session, definition: Definition, default: str, *, changed: bool) -> None:

@@ -20,6 +20,7 @@ from binlane.bootstrap.definition_copy import (
     drop,
     drop_database,
     make_behind_rows,
+    make_database,
     read_definition,
     read_programs,
 )
@@ -148,9 +149,18 @@ def move(
     for made in reversed(definitions):
         drop(session, made.schema_object)
     notes = make_behind_rows(session, definitions)
-    for old in left:
+    for old, new in left.items():
+        # an attempt that was killed at a program has left the default under which that one was to be made
+        give_options(session, old, new)
         drop_database(session, old)
     return notes
+
+
+def give_options(session: Session, old: str, new: str) -> None:
+    """Give a database that is there the options of another one."""
+    options = read_definition(session, SchemaObject("database", old, ""))
+    statement = options.statement.replace(identifier(old).encode(), identifier(new).encode(), 1)
+    make_database(session, replace(options, database=new, statement=statement), {new})
 
 
 def waits(session: Session, databases: Collection[str]) -> bool:

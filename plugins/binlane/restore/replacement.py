@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import replace
 from itertools import count
 from typing import Final
 
@@ -26,14 +25,21 @@ from binlane.bootstrap.definition_copy import (
     make,
     make_again,
     make_behind_rows,
-    make_database,
     read_as_it_is,
     read_definition,
 )
 from binlane.bootstrap.sessions import Session
 from binlane.errors import PrecheckError, TargetError
 from binlane.model import Flavor, SchemaObject
-from binlane.restore.final_names import drop_triggers, is_moved, moved, present_databases, require_programs, with_names
+from binlane.restore.final_names import (
+    drop_triggers,
+    give_options,
+    is_moved,
+    moved,
+    present_databases,
+    require_programs,
+    with_names,
+)
 from binlane.restore.moved_tables import set_names
 from binlane.servers.names import among, literals, other_than
 from binlane.servers.variables import version_number
@@ -301,9 +307,7 @@ def change_places(
     set_names(session, kept, on)
     set_names(session, hidden, on)
     for old, new in hidden.items():
-        options = read_definition(session, SchemaObject("database", old, ""))
-        statement = options.statement.replace(identifier(old).encode(), identifier(new).encode(), 1)
-        make_database(session, replace(options, database=new, statement=statement), {new})
+        give_options(session, old, new)
     for made in reversed(programs):
         drop(session, made.schema_object)
     notes = make_behind_rows(session, programs)

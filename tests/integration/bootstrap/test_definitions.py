@@ -12,11 +12,13 @@ from binlane.bootstrap.definition_copy import Definition, make, make_behind_rows
 from binlane.bootstrap.sessions import Session, read_session, write_session
 from binlane.errors import SourceError, TargetError, TargetUnavailableError
 from binlane.model import TableKey
+from binlane.restore.final_names import move
 from binlane.sessions.pins import WRITE_MODE
+from binlane.state.records.restores import RestorePrograms
 from tests.integration.bootstrap.conftest import either
-from tests.integration.window.conftest import CHANNEL, Channel, clean_servers, run_on
+from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, channel_of, clean_servers, run_on
 
-__all__ = ["clean_servers", "either"]
+__all__ = ["channel_of", "clean_servers", "either"]
 
 
 def of(statement: str) -> Definition:
@@ -204,3 +206,37 @@ def test_programs_keep_the_default_of_their_database_by_which_they_are_read(eith
     assert either.target.query("SELECT app.f('a')") == [("latin1",)]
     default = "SELECT default_collation_name FROM information_schema.schemata WHERE schema_name = 'app'"
     assert either.target.query(default) == [("utf8mb4_bin",)]
+
+
+def test_programs_keep_a_default_that_newer_servers_show_under_a_short_name(channel_of: ChannelOf) -> None:
+    """MariaDB's SHOW COLLATION has uca1400_ai_ci for utf8mb4_uca1400_ai_ci."""
+    found = channel_of("11.8", "11.8")
+    run_on(
+        found.source,
+        "CREATE DATABASE app CHARACTER SET utf8mb4 COLLATE utf8mb4_uca1400_ai_ci",
+        "CREATE FUNCTION app.f(a VARCHAR(20)) RETURNS VARCHAR(40) DETERMINISTIC RETURN COLLATION(a)",
+        "ALTER DATABASE app COLLATE utf8mb4_general_ci",
+    )
+    run_on(found.target, "CREATE DATABASE app CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", log=False)
+    assert found.endpoints.source is not None
+    source, target = read_session(found.endpoints.source), write_session(found.endpoints.target)
+    assert make_behind_rows(target, read_programs(source, ["app"], [])) == []
+    query = "SELECT database_collation FROM information_schema.routines WHERE routine_schema = 'app'"
+    assert found.target.query(query) == found.source.query(query) == [("utf8mb4_uca1400_ai_ci",)]
+    assert found.target.query("SELECT app.f('a')") == [("utf8mb4_uca1400_ai_ci",)]
+
+
+def test_the_default_that_a_killed_move_has_left_is_corrected_by_the_next_one(either: Channel) -> None:
+    run_on(
+        either.target,
+        "CREATE DATABASE hidden CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
+        "CREATE TABLE hidden.t (id INT PRIMARY KEY)",
+        # killed between the program and what gives the default back
+        "CREATE DATABASE app CHARACTER SET latin1",
+        log=False,
+    )
+    session = write_session(either.endpoints.target)
+    assert move(session, {"hidden": "app"}, (), RestorePrograms((), (), ()), "again") == []
+    default = "SELECT default_collation_name FROM information_schema.schemata WHERE schema_name = 'app'"
+    assert either.target.query(default) == [("utf8mb4_bin",)]
+    assert either.target.query("SHOW TABLES FROM app") == [("t",)]
