@@ -356,6 +356,16 @@ def read_open_window(connection: Connection, channel: str, *, for_update: bool =
     return None if row is None else _window(row)
 
 
+def latest_time(connection: Connection, channel: Channel) -> float:
+    """The source's latest time of the watermark's way up to here, seconds since the epoch: the watermark's own is what
+    one session said, and may be long past (SET TIMESTAMP, a clock that was set back)."""
+    # a time beyond the clock is such a session's, too
+    is_credible = windows.c.end_time <= func.unix_timestamp(literal_column("SYSDATE(6)")) + CLOCKS_DIFFER
+    is_behind = windows.c.last_seqno <= channel.watermark.seqno
+    query = select(func.max(windows.c.end_time)).where(windows.c.channel == channel.name, is_behind, is_credible)
+    return max(channel.watermark.source_time, connection.execute(query).scalar() or 0.0)
+
+
 def applied_by_former(connection: Connection, name: str) -> tuple[str, ...]:
     """The channels without a row, ``name`` among them, of which this target has applied windows, or a part of one; it
     need not have the schema."""

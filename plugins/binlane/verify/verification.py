@@ -59,7 +59,7 @@ from binlane.state.records.verifications import (
 )
 from binlane.state.stored_values import unexpected
 from binlane.state.window_folders import WindowFolders
-from binlane.state.windows import Window, read_open_window
+from binlane.state.windows import Window, latest_time, read_open_window
 from binlane.verify.changes import Changes
 from binlane.verify.definitions.accounts import KIND as ACCOUNT
 from binlane.verify.definitions.comparison import DefinitionDifference, Definitions
@@ -283,7 +283,11 @@ class Verifier:
 
     def _compare_history(self, name: TableKey) -> None:
         """Compare the past rows of a table that is system-versioned."""
-        seconds = self.standing.watermark.source_time
+        table = self.schemas[1].table(name)
+        if table is None or not table.system_versioned:
+            return
+        with self.engine.connect() as connection:
+            seconds = latest_time(connection, self.standing)
         found = history_difference(self.pair, self._tables.compared[name], self.schemas, seconds)
         self._compare.differ(() if found is None else (found,))
 

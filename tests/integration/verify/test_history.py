@@ -64,8 +64,22 @@ def test_a_last_transaction_that_says_it_is_long_past_hides_no_lost_history(name
     run_on(channel.source, f"SET timestamp = {BEGIN}", f"INSERT INTO app.{name} (id, a) VALUES (1, 0), (2, 0)")
     for number in (1, 2):
         run_on(channel.source, f"SET timestamp = {BEGIN + 1_000 * number}", f"UPDATE app.{name} SET a = a + 1")
+    assert channel.run() is not None
     run_on(channel.source, f"SET timestamp = {BEGIN - 10_000_000}", "INSERT INTO app.plain VALUES (1, 0)")
     assert channel.run() is not None
     assert states(channel) == set()
     run_on(channel.target, f"DELETE HISTORY FROM app.{name}", log=False)
     assert states(channel) == {(name, "drift")}
+
+
+def test_a_row_corrected_by_hand_is_no_time_up_to_which_history_counts(channel: Channel) -> None:
+    """It gives the target's periods its own time, and the source has gone on before that."""
+    run_on(channel.source, f"SET timestamp = {BEGIN}", *TABLES, "INSERT INTO app.plain VALUES (1, 0), (2, 0)")
+    run_on(channel.source, f"SET timestamp = {BEGIN + 10}", "UPDATE app.plain SET a = 1")
+    assert channel.run() is not None
+    for wrong_then_right in (9, 1):
+        run_on(channel.target, f"UPDATE app.plain SET a = {wrong_then_right} WHERE id = 2", log=False)
+    run_on(channel.source, f"SET timestamp = {BEGIN + 1_000}", "UPDATE app.plain SET a = 2 WHERE id = 1")
+    assert states(channel) == set()
+    assert channel.run() is not None
+    assert states(channel) == set()
