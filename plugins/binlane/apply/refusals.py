@@ -51,7 +51,11 @@ def target_errors(name: str) -> Iterator[None]:
     except (DBAPIError, PendingRollbackError, pymysql.err.MySQLError) as exc:
         said = f"{name}: the server says: {error_text(exc)} ({error_code(exc)})"
         if judge(exc) is Verdict.RETRY:
-            way_out = transient_advice(exc) or "check host and port, then run again when the server answers"
+            way_out = (
+                transient_advice(exc)
+                or account_advice(exc)
+                or "check host and port, then run again when the server answers"
+            )
             raise TargetUnavailableError(f"{said}; {way_out}") from exc
         raise TargetError(f"{said}; {account_advice(exc) or _advice(error_code(exc))}") from exc
     except BinlaneError:

@@ -22,6 +22,7 @@ from binlane.precheck.statements.window_statements import (
     alike_behind,
     changed_by_window,
     first_reached,
+    views_of_window,
 )
 from binlane.schema.canonical import canonical_json
 from binlane.schema.codec import schema_from_json, schema_to_json
@@ -78,7 +79,7 @@ def _reached(situation: Situation) -> ReachedPrograms | None:
         for each, difference in programs
         if difference.key in reached
     )
-    return ReachedPrograms.of(marks, reach)
+    return ReachedPrograms.of(marks, reach, views_of_window(situation))
 
 
 def _is_left(plans: WorkFolder, name: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -72,6 +72,11 @@ PROGRAM_NAMES: Final = (
 )
 
 
+_SCHEMAS: Final = f"SELECT schema_name FROM information_schema.schemata WHERE {other_than('schema_name', _OWN)}"
+_VIEWS: Final = (
+    "SELECT table_schema, table_name FROM information_schema.tables "
+    f"WHERE table_type = 'VIEW' AND {among('table_schema', ':names')}"
+)
 _WITH_PROGRAMS: Final = (
     "SELECT table_schema, table_name FROM information_schema.tables "
     f"WHERE table_type = 'VIEW' AND {among('table_schema', ':names')} UNION "
@@ -117,6 +122,18 @@ def read_programs(connection: Connection, flavor: Flavor | None = None) -> tuple
     query = f"SELECT {{columns}} FROM information_schema.views WHERE {other_than('table_schema', _OWN)}"
     views = _read(connection, query, head, {**_EVERY_VIEW, **_VIEW_FACTS[flavor]})
     return (*(_with(each, parameters.get((each.key, each.kind), ())) for each in routines), *map(_named, views))
+
+
+def read_views(connection: Connection, is_wanted: Callable[[str], bool]) -> list[TableKey]:
+    """The names of views, of the databases whose names are wanted."""
+    names = (str(name) for (name,) in connection.execute(text(_SCHEMAS)))
+    databases = values_of([name for name in names if is_wanted(name)])
+    if not databases:
+        return []
+    statement = text(_VIEWS).bindparams(bindparam("names", expanding=True))
+    return [
+        TableKey(str(database), str(name)) for database, name in connection.execute(statement, {"names": databases})
+    ]
 
 
 def read_named_programs(connection: Connection, names: Mapping[bool, Sequence[TableKey]]) -> list[Program]:

@@ -22,7 +22,7 @@ from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules
 from binlane.servers.catalog import TableReader, read_schema
-from binlane.servers.programs import read_named_programs
+from binlane.servers.programs import read_named_programs, read_views
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -95,6 +95,6 @@ def block_writer(session: LaneSession, catalog: Connection, options: ApplyOption
         context.make_null_now()
     checked = log.checked
     named = NamedObjects(
-        partial(read_named_programs, catalog), checked.reached, log.altered.names, checked.reached_file
+        partial(read_named_programs, catalog), checked.reached, partial(read_views, catalog), checked.reached_file
     )
     return BlockWriter(session, context, guard, options.writer, options.allow_unsafe, named)

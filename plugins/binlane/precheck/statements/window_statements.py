@@ -36,8 +36,15 @@ from binlane.sql.parse.unsafe import (
     WAITING,
     is_refused_by_mysql,
 )
-from binlane.sql.program_names import folded_name
-from binlane.sql.programs.changes import BEHIND, ProgramChange, Since, dropped_unmade, program_changes
+from binlane.sql.programs.changes import (
+    BEHIND,
+    ProgramChange,
+    Since,
+    altered_program,
+    dropped_unmade,
+    made_view,
+    program_changes,
+)
 from binlane.sql.programs.comparison import Alike, Comparison, Difference
 from binlane.sql.programs.equivalence import Equivalence
 from binlane.sql.programs.known import KnownProgram, behind, found_alike
@@ -405,12 +412,10 @@ def _changes(text: LoggedText) -> Iterator[ProgramChange]:
 def changed_by_window(situation: Situation) -> Callable[[Program], bool]:
     """Whether the window's own statements make, change or drop a routine or view, or may."""
     names, databases = set[TableKey](), set[str]()
-    words = set[str]()
     for text in situation.every_text:
         names.update(key for key, _ in programs_made_by(text))
-        if text.words[:1] == ("ALTER",):
-            # characteristics of a routine, or a view
-            words.update(folded_name(token.text) for token in text.tokens[:_HEAD])
+        if (altered := altered_program(text.tokens, text.context.database or "")) is not None:
+            names.update((folded(altered), routine_key(altered.database, altered.table)))
         for change in _changes(text):
             tables = [*change.replaced, *(each for pair in change.renames for each in pair)]
             names.update(folded(each) for each in tables)
@@ -420,9 +425,25 @@ def changed_by_window(situation: Situation) -> Callable[[Program], bool]:
     def is_changed(program: Program) -> bool:
         key = folded(program.key)
         routine = routine_key(program.key.database, program.key.table)
-        return key in names or routine in names or key.database in databases or key.table in words
+        return key in names or routine in names or key.database in databases
 
     return is_changed
+
+
+def views_of_window(situation: Situation) -> frozenset[TableKey]:
+    """The names, folded, of which the window itself makes views: also by RENAME of one, and by a text that is not read
+    exactly."""
+    names = set[TableKey]()
+    views = {folded(each.key) for each in situation.target.programs if each.kind == "view"}
+    for text in situation.every_text:
+        made = {folded(each) for each in text.facts.views}
+        if text.facts.kind is StatementKind.UNKNOWN and (named := made_view(text.tokens, text.context.database or "")):
+            made.add(folded(named))
+        for old, new in text.facts.renames:
+            if folded(old) in names | views | made:
+                made.add(folded(new))
+        names |= made
+    return frozenset(names)
 
 
 def _changes_behind(situation: Situation) -> list[ProgramChange] | None:

@@ -35,17 +35,26 @@ class ReachedPrograms:
 
     programs: tuple[ProgramMark, ...] = ()
     behind: Mapping[TableKey, frozenset[TableKey]] = field(default_factory=dict)
-    """As ``Reach``'s, as far as it leads to one of them."""
+    """As ``Reach``'s, of what leads to one of them, and of all that is behind them: a table there may become a view."""
     unread: frozenset[TableKey] = frozenset()
     """As ``Reach``'s."""
+    views: frozenset[TableKey] = frozenset()
+    """Names, folded, of which the window itself makes views."""
 
     @classmethod
-    def of(cls, programs: Iterable[ProgramMark], reach: Reach) -> ReachedPrograms:
+    def of(
+        cls, programs: Iterable[ProgramMark], reach: Reach, views: frozenset[TableKey] = frozenset()
+    ) -> ReachedPrograms:
         """``reach``: of the window."""
         found = tuple(programs)
-        toward = reach.toward({each.name for each in found})
-        behind = {name: frozenset(names) for name, names in toward.behind.items()}
-        return cls(found, behind, toward.unread if found else frozenset())
+        names = {each.name for each in found}
+        behind = {name: reach.next_to(name) for name in reach.leading_to(names) | reach.of(names)} if found else {}
+        return cls(
+            found,
+            {name: each for name, each in behind.items() if each},
+            reach.unread if found else frozenset(),
+            views,
+        )
 
     @property
     def reach(self) -> Reach:

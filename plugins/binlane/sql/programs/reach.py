@@ -75,14 +75,9 @@ class Reach:
         found = self.of(names)
         return wanted if not self.unread.isdisjoint(found) else found.intersection(wanted)
 
-    def toward(self, wanted: Collection[TableKey]) -> Reach:
-        """What of this leads to one of ``wanted``: ``reached`` finds the same there."""
-        leading = self.leading_to(wanted)
-        behind = {
-            name: leading.intersection(chain(self.behind.get(name, ()), self.cascades.get(name, ())))
-            for name in leading
-        }
-        return Reach({name: names for name, names in behind.items() if names}, self.unread)
+    def next_to(self, name: TableKey) -> frozenset[TableKey]:
+        """The names in the text behind a name, and children whose triggers fire with its rows."""
+        return frozenset(chain(self.behind.get(name, ()), self.cascades.get(name, ())))
 
     def leading_to(self, wanted: Collection[TableKey]) -> frozenset[TableKey]:
         """The objects behind which one of ``wanted`` is, with these: whoever names none of them reaches none."""
@@ -169,6 +164,11 @@ def names_in(tokens: Sequence[Token], database: str, *, calls_bare: bool = False
 def routine_key(database: str, name: str) -> TableKey:
     """A routine, as it is told from a table or a column of that name."""
     return _key(database, f"{name}{_CALL}")
+
+
+def is_routine(key: TableKey) -> bool:
+    """Whether the key is one of ``routine_key``."""
+    return key.table.endswith(_CALL)
 
 
 def plain_name(key: TableKey) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import pymysql
@@ -27,30 +27,38 @@ CONTEXT = SessionContext(database="tenant0")
 class _Lane:
     """A lane of a target that shows these programs now."""
 
-    def __init__(self, *programs: Program) -> None:
+    def __init__(self, *programs: Program, behind: Mapping[TableKey, frozenset[TableKey]] | None = None) -> None:
         self.now, self.asked = programs, list[list[str]]()
-        reached = ReachedPrograms((mark_of(F), mark_of(G), OWN, mark_of(V)))
-        self.named = NamedObjects(self.read, reached, lambda _: False, "reached.json")
+        self.views, self.missing = [V.key], set[str]()
+        marks, views = (mark_of(F), mark_of(G), OWN, mark_of(V)), frozenset({TableKey("tenant0", "own")})
+        reached = ReachedPrograms(marks, behind or {}, views=views)
+        self.named = NamedObjects(self.read, reached, self.read_views, "reached.json")
+
+    def read_views(self, is_wanted: Callable[[str], bool]) -> list[TableKey]:
+        return [key for key in self.views if is_wanted(key.database)]
 
     def read(self, names: Mapping[bool, Sequence[TableKey]]) -> Iterable[Program]:
         self.asked.append([str(each) for each in (*names[False], *names[True])])
         return self.now
 
-    def block(self, *statements: str) -> list[list[str]]:
-        """What is asked for around them."""
+    def block(self, *statements: str, meanwhile: str | None = None) -> list[list[str]]:
+        """What is asked for around them. ``meanwhile``: a view that is made behind the last statement."""
         self.asked.clear()
         self.named.begin()
         for sql in statements:
             item = Item(ItemKind.STATEMENT, sql.encode("utf-8", "surrogateescape"), context=CONTEXT)
             facts = statement_facts(item.payload, CONTEXT, Flavor.MYSQL)
-            self.named.hold(_hold, facts, lambda item=item: _names_in(item, Flavor.MYSQL))  # type: ignore[misc]
+            self.named.hold(self._hold, facts, lambda item=item: _names_in(item, Flavor.MYSQL))  # type: ignore[misc]
+        self.views += [] if meanwhile is None else [TableKey("tenant0", meanwhile)]
         self.named.end()
         return self.asked
 
-
-def _hold(statement: str) -> None:
-    if "`v`" in statement:
-        raise pymysql.err.OperationalError(NO_SUCH_KEY, "Key '' doesn't exist in table 'v'")
+    def _hold(self, statement: str) -> None:
+        name = statement.partition(".`")[2].partition("`")[0]
+        if name in self.missing:
+            raise pymysql.err.ProgrammingError(1146, f"Table '{name}' doesn't exist")
+        if name in {key.table for key in self.views}:
+            raise pymysql.err.OperationalError(NO_SUCH_KEY, f"Key '' doesn't exist in table '{name}'")
 
 
 @pytest.mark.parametrize(
@@ -104,3 +112,57 @@ def test_a_temporary_table_that_a_statement_makes_or_drops_is_not_looked_at(sql:
     facts = statement_facts(sql.encode(), CONTEXT, Flavor.MYSQL)
     lane.named.hold(seen.append, facts, lambda: ())
     assert [name for each in seen for name in re.findall(r"FROM (\S+)", each)] == held
+
+
+NESTED = f"UPDATE b SET n = {'(' * 101}1{')' * 101}"
+"""A text that is not read exactly."""
+BEHIND = {
+    TableKey("tenant0", "v"): frozenset({TableKey("tenant0", "b")}),
+    TableKey("tenant0", "f()"): frozenset({TableKey("tenant0", "b"), TableKey("tenant0", "never there")}),
+}
+
+
+@pytest.mark.parametrize("at", ["in front", "behind"])
+@pytest.mark.parametrize(
+    ("sql", "view"),
+    [
+        ("UPDATE b SET n = 1", "b"),
+        (NESTED, "b"),
+        ("UPDATE v SET n = 1", "b"),
+        ("INSERT INTO t VALUES (f())", "b"),
+        ("INSERT INTO t VALUES (f())", "never there"),
+        # there is no table to hold when the lane looks
+        ("UPDATE missing SET n = 1", "missing"),
+    ],
+)
+def test_no_view_takes_the_place_of_a_name_that_a_statement_uses_or_that_is_behind_it(
+    sql: str, view: str, at: str
+) -> None:
+    lane = _Lane(F, G, H, behind=BEHIND)
+    lane.missing = {"missing"}
+    lane.block(sql)
+    if at == "in front":
+        lane.views.append(TableKey("tenant0", view))
+        lane.missing.clear()
+        with pytest.raises(TableMismatchError, match=r"found a view|found one, .* nothing of it was written"):
+            lane.block(sql)
+    elif sql != "UPDATE b SET n = 1":  # its table is held
+        with pytest.raises(TableMismatchError, match=rf"{view}: expected no view.* its transaction was rolled back"):
+            lane.block(sql, meanwhile=view)
+
+
+def test_a_view_that_the_window_makes_is_its_own() -> None:
+    lane = _Lane(F, G, H)
+    lane.views.append(TableKey("tenant0", "own"))
+    lane.block("UPDATE own SET n = 1")
+    lane.views.append(TableKey("tenant0", "other"))
+    with pytest.raises(TableMismatchError, match=r"tenant0\.other: expected a table, found a view"):
+        lane.block("UPDATE other SET n = 1")
+
+
+def test_what_nobody_can_read_may_use_any_view() -> None:
+    lane = _Lane(F, G, H)
+    lane.block("INSERT INTO t VALUES (f(), 'open)")
+    lane.views.append(TableKey("other", "x"))
+    with pytest.raises(TableMismatchError, match=r"other\.x: expected no view"):
+        lane.block("INSERT INTO t VALUES (f(), 'open)")

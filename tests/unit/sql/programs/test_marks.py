@@ -97,7 +97,10 @@ def test_names_reach_the_same_by_what_a_lane_is_given_as_by_all(names: list[Tabl
     assert {of_name[name].key for name in REACH.reached(map(folded, names), of_name)} == found
 
 
-def test_a_lane_is_given_no_name_that_leads_to_none_of_them() -> None:
+def test_a_lane_is_given_no_name_that_leads_to_none_of_them_and_is_behind_none() -> None:
     left = ReachedPrograms.of(MARKS[2:], REACH)
-    assert left.behind == {}
+    assert left.behind.keys() == {routine_key("b", "g")}
+    left = ReachedPrograms.of(MARKS[:1], REACH)
+    assert TableKey("a", "other") in left.behind[LEAF]
+    assert routine_key("b", "g") not in left.behind
     assert ReachedPrograms.of((), REACH) == ReachedPrograms()
