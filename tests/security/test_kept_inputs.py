@@ -6,6 +6,7 @@ Attacker: whoever can UPDATE the schema ``binlane`` on the target.
 from __future__ import annotations
 
 import json
+import zlib
 from typing import Any, Final
 
 import pytest
@@ -15,8 +16,7 @@ from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.servers.engines import engine_of
 from binlane.state.carried.kept_inputs import KeptInputs
-from binlane.state.windows import read_inputs_kept
-from binlane.work.files import WorkFolder
+from binlane.work.files import WorkFolder, digest_of
 from binlane.work.plan_job.job import InProcess, run_plan_job
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
 
@@ -44,16 +44,19 @@ def called(*arguments: object) -> None:
 
 def _kept(channel: Channel, window: str) -> KeptInputs:
     with engine_of(channel.endpoints.target).connect() as connection:
-        data = read_inputs_kept(connection, CHANNEL, window)
-    assert data is not None
-    return KeptInputs.unpacked(data, "here")
+        kept = KeptInputs.read(connection, CHANNEL, window)
+    assert kept is not None
+    return kept
 
 
 def _store(channel: Channel, window: str, kept: KeptInputs) -> None:
+    parts = (kept.manifest.to_json(), kept.channel, digest_of(kept.schema).encode())
+    packed = zlib.compress(b"\0".join(parts))
     with channel.target.connect(autocommit=True) as connection, connection.cursor() as cursor:
-        packed = kept.packed(1 << 30)
+        cursor.execute("UPDATE binlane.windows SET files = '{}' WHERE window_id = %s", (window,))
+        cursor.execute("DELETE FROM binlane.kept_inputs WHERE part = 'window' AND chunk > 0")
         changed = cursor.execute(
-            "UPDATE binlane.windows SET files = '{}', inputs = %s WHERE window_id = %s", (packed, window)
+            "UPDATE binlane.kept_inputs SET data = %s WHERE part = 'window' AND name = %s", (packed, window)
         )
     assert changed == 1
 
@@ -77,7 +80,7 @@ def test_no_database_and_no_code_comes_from_the_row(channel: Channel) -> None:
             run_plan_job(WorkFolder(again["work"]), InProcess())
             reached.append(attack)
         except PlanError as exc:
-            said = f"binlane.windows.inputs of channel {CHANNEL}, window {window}"
+            said = f"binlane.kept_inputs of channel {CHANNEL}, window {window}"
             if said not in str(exc):
                 reached.append((attack, str(exc)))
     assert not reached

@@ -100,9 +100,9 @@ def write_kept(
 
 
 def _require_rules(channel: ChannelConfig, endpoints: Endpoints, kept: KeptInputs, manifest: Manifest) -> None:
-    """The target's row is input: whoever can write to the schema ``binlane`` must not choose the databases that a
+    """The target's rows are input: whoever can write to the schema ``binlane`` must not choose the databases that a
     channel writes, nor the code that it runs."""
-    where = f"binlane.windows.inputs of channel {channel.name}, window {manifest.window}"
+    where = f"binlane.kept_inputs of channel {channel.name}, window {manifest.window}"
     settings = PlanSettings.from_json(kept.channel, where)
     with engine_of(endpoints.target).connect() as connection:
         schema = read_schema(connection, ())
@@ -116,7 +116,7 @@ def _require_rules(channel: ChannelConfig, endpoints: Endpoints, kept: KeptInput
             f"{where}: its files are gone from the work folder, and of the settings that its plan was made with, "
             f"expected {changed} as {channel.file} says, found other ones; nothing was written. If {channel.file} was "
             "changed since the window was planned, put it back as it was, run, and change it afterwards; if not, "
-            "another program has changed this row: see who can write to the schema binlane"
+            "another program has changed these rows: see who can write to the schema binlane"
         )
 
 

@@ -48,7 +48,7 @@ from binlane.shards.selection import EVERYTHING, Selection
 from binlane.source.end_position import Until, UntilGtid, UntilLogEnd, UntilPosition, UntilTime
 from binlane.source.older_sessions import highest_older_session
 from binlane.state.carried.files import Settlement
-from binlane.state.carried.kept_inputs import KeptInputs
+from binlane.state.carried.kept_inputs import InputsToKeep, KeptInputs
 from binlane.state.carried.older_sessions import settle_sessions
 from binlane.state.channels import Channel, note_selection, read_channel
 from binlane.state.leases import holder, recopy_lease
@@ -69,7 +69,6 @@ from binlane.state.windows import (
     finish_window,
     note_empty,
     open_window,
-    read_inputs_kept,
     read_open_window,
     read_window,
     record_files,
@@ -314,9 +313,12 @@ def adopt_plan(
     found = WindowActivity.from_json(plans.read(files.DATABASES), plans.uri)
     digests = None if folder.digests is None else {**folder.digests, **left}
     blocks = inputs.settings.block_transactions
-    # a window has its first plan only once
-    kept = KeptInputs.of(folder, inputs).packed(inputs.settings.packet) if window.plan_digest is None else None
-    window = set_plan(engine, plan, blocks, recorder(found), plan_engine, folder.uri, digests, folder.digests, kept)
+    records = [recorder(found)]
+    if window.plan_digest is None:
+        # a window has its first plan only once
+        with engine.connect() as connection:
+            records.append(InputsToKeep.of(connection, folder, inputs).store)
+    window = set_plan(engine, plan, blocks, records, plan_engine, folder.uri, digests, folder.digests)
     forget_made(folder.uri)
     # the order is for this window: a cleared run of a finished one gives none to the next
     if stop_at is not None and not window.is_finished:
@@ -625,11 +627,8 @@ def _adopt_unfinished(
 
 def _kept_inputs(endpoints: Endpoints, window: Window) -> KeptInputs | None:
     """What a window's plan was made from, as the target has kept it."""
-    name, window_id = window.bounds.channel, window.bounds.window_id
     with engine_of(endpoints.target).connect() as connection:
-        data = read_inputs_kept(connection, name, window_id)
-    where = f"binlane.windows.inputs of channel {name}, window {window_id}"
-    return None if data is None else KeptInputs.unpacked(data, where)
+        return KeptInputs.read(connection, window.bounds.channel, window.bounds.window_id)
 
 
 def _require_end(bounds: WindowBounds, manifest: Manifest, folder: WorkFolder) -> None:

@@ -30,7 +30,7 @@ TABLES: Final = frozenset(
         *("migrations", "channels", "windows", "positions", "epochs", "databases", "progress", "splits", "skips"),
         *("skipped_events", "heartbeats", "ddl", "temporary", "prepared", "prepared_chunks", "conflicts", "errors"),
         *("verifications", "verified_tables", "verified", "suspects", "repairs", "drills", "bootstraps", "restores"),
-        *("audit", "bootstrap_objects"),
+        *("audit", "bootstrap_objects", "kept_inputs"),
     }
 )
 """Those of ``state.tables``: a name in a row's text holds a table more than needed, and can name no other one."""

@@ -119,7 +119,11 @@ VALUES: Final[Mapping[str, Mapping[str, Values]]] = {
         "end_fingerprint": _PRINTABLE, "reached": _SEQNO, "work": _TEXT, "files": _TEXT,
         "lanes": _integer(1, MOST_LANES),
         "block_transactions": _integer(1, 2**31 - 1), "plan_digest": _PRINTABLE, "totals": _TEXT, "facts": _TEXT,
-        "inputs": _BYTES, "stop_at": _SEQNO, "summary": _TEXT, "created_at": _TIME, "finished_at": _TIME,
+        "stop_at": _SEQNO, "summary": _TEXT, "created_at": _TIME, "finished_at": _TIME,
+    },
+    "kept_inputs": {
+        "channel": _CHANNEL, "part": _words("window", "schema"), "chunk": _integer(0, 2**31 - 1), "name": _WINDOW,
+        "data": _BYTES,
     },
     "positions": {
         "channel": _CHANNEL, "lane": _LANE, "seqno": _SEQNO, "begun": _SEQNO, "window_id": _WINDOW,

@@ -127,14 +127,23 @@ windows = _table(
     Column("totals", _LONG),
     # the plan's summary, as JSON; stays when the window's files are removed
     Column("facts", _LONG),
-    # what the plan was made from besides the log, compressed (carried/kept_inputs.py); NULL: there is no plan, the
-    # window is finished, or it is too long
-    Column("inputs", _BYTES),
     # the last seqno that lanes may apply; 0 stops every lane at its position, NULL stops none
     Column("stop_at", _SEQNO),
     Column("summary", _LONG),
     Column("created_at", _TIME, nullable=False),
     Column("finished_at", _TIME),
+)
+
+kept_inputs = _table(
+    # what the newest plan was made from besides the log, in compressed pieces (carried/kept_inputs.py)
+    "kept_inputs",
+    Column("channel", _NAME, primary_key=True),
+    # window: manifest and settings; schema: the definitions of the target
+    Column("part", String(10), primary_key=True),
+    Column("chunk", Integer, primary_key=True, autoincrement=False),
+    # the window's id, or the digest of the definitions
+    Column("name", _WINDOW_ID, nullable=False),
+    Column("data", _BYTES, nullable=False),
 )
 
 positions = _table(

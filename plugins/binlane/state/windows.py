@@ -28,8 +28,6 @@ from binlane.state.tables import NOW, channels, windows
 
 OPEN: Final = "open"
 FINISHED: Final = "finished"
-WINDOW_ROW: Final = tuple(each for each in windows.c if each is not windows.c.inputs)
-"""The columns that describe a window. The inputs of a fleet's plan are large, and only a lost folder needs them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,19 +236,17 @@ def set_plan(
     engine: Engine,
     plan: WindowPlan,
     block_transactions: int | None = None,
-    record: Callable[[Connection, Window], None] | None = None,
+    records: Sequence[Callable[[Connection, Window], None]] = (),
     plan_engine: str = "",
     folder: str = "the window's folder",
     digests: Mapping[str, str] | None = None,
     before: Mapping[str, str] | None = None,
-    inputs: bytes | None = None,
 ) -> Window:
     """Store the plan's digest with the open window and set its lanes before its first seqno. Repeated: a no-op.
 
-    ``record`` is called once in that transaction, if the window had no plan. ``plan_engine``: what made the plan,
-    for people; ``folder``: where the window's files are, for them, too; ``digests``: of all files that its lanes and
-    the next window read; ``before``: those that were recorded when the plan was read, None if they are not known.
-    ``inputs``: what the plan was made from (``carried.kept_inputs``), kept until the window is finished.
+    Each of ``records`` is called once in that transaction, if the window had no plan. ``plan_engine``: what made the
+    plan, for people; ``folder``: where the window's files are, for them, too; ``digests``: of all files that its lanes
+    and the next window read; ``before``: those that were recorded when the plan was read, None if they are not known.
 
     Raises PlanError if the window has another plan or other bounds, PositionError if there is no such window,
     WindowBusyError if the plan is of other files than the window's.
@@ -279,13 +275,12 @@ def set_plan(
                 totals=text_of(plan.rows),
                 facts=facts_of(plan, plan_engine).to_json(),
                 block_transactions=block_transactions,
-                inputs=inputs,
             )
         )
         if moved.rowcount == 1:
             place_lanes(connection, plan)
-            if record is not None:
-                record(connection, window)
+            for each in records:
+                each(connection, window)
         elif window.plan_digest != plan.digest:
             raise PlanError(
                 f"channel {plan.channel}, window {plan.window_id}: has the plan {window.plan_digest}, got "
@@ -338,20 +333,14 @@ def _record_files(connection: Connection, channel: str, window_id: str, digests:
 
 def read_window(connection: Connection, channel: str, window_id: str, *, for_update: bool = False) -> Window | None:
     """A window's row; None if there is none."""
-    query = select(*WINDOW_ROW).where(windows.c.channel == channel, windows.c.window_id == window_id)
+    query = select(windows).where(windows.c.channel == channel, windows.c.window_id == window_id)
     row = connection.execute(query.with_for_update() if for_update else query).one_or_none()
     return None if row is None else _window(row)
 
 
-def read_inputs_kept(connection: Connection, channel: str, window_id: str) -> bytes | None:
-    """The inputs of an open window's plan, as ``set_plan`` was given them; None if they are not kept."""
-    query = select(windows.c.inputs).where(windows.c.channel == channel, windows.c.window_id == window_id)
-    return connection.execute(query).scalar_one_or_none()
-
-
 def read_open_window(connection: Connection, channel: str, *, for_update: bool = False) -> Window | None:
     """The channel's open window; None if it has none. There is at most one."""
-    query = select(*WINDOW_ROW).where(windows.c.channel == channel, windows.c.state == OPEN)
+    query = select(windows).where(windows.c.channel == channel, windows.c.state == OPEN)
     row = connection.execute(query.with_for_update() if for_update else query).one_or_none()
     return None if row is None else _window(row)
 
@@ -418,7 +407,7 @@ def finish_window(
         connection.execute(
             update(windows)
             .where(windows.c.channel == channel, windows.c.window_id == window_id)
-            .values(state=FINISHED, finished_at=NOW, stop_at=None, summary=summary, inputs=None)
+            .values(state=FINISHED, finished_at=NOW, stop_at=None, summary=summary)
         )
         return reached
 

@@ -93,7 +93,7 @@ def test_an_older_schema_with_an_open_window_becomes_todays(target: PrivateServe
 
 @pytest.mark.trial
 @pytest.mark.usefixtures("two_versions")
-@pytest.mark.parametrize(("old", "changes"), [(True, 11), (False, 38)], ids=["older schema", "no schema"])
+@pytest.mark.parametrize(("old", "changes"), [(True, 11), (False, 39)], ids=["older schema", "no schema"])
 def test_kill_9_behind_every_statement_then_run_again(
     target: PrivateServer, plain: Engine, tmp_path: Path, old: bool, changes: int
 ) -> None:

@@ -25,7 +25,6 @@ from binlane.state.records.verifications import (
     unfinished_round,
 )
 from binlane.state.tables import channels, windows
-from binlane.state.windows import WINDOW_ROW
 
 if TYPE_CHECKING:
     from binlane.state.records.drills import LastDrills
@@ -214,7 +213,7 @@ def read_history(
     connection: Connection, channel: str, *, limit: int, before: int | None = None
 ) -> tuple[PastWindow, ...]:
     """The channel's windows, newest first; ``before``: only those with a smaller number."""
-    query = select(*WINDOW_ROW).where(windows.c.channel == channel).order_by(windows.c.number.desc()).limit(limit)
+    query = select(windows).where(windows.c.channel == channel).order_by(windows.c.number.desc()).limit(limit)
     if before is not None:
         query = query.where(windows.c.number < before)
     return tuple(_past_window(row) for row in connection.execute(query))
@@ -223,7 +222,7 @@ def read_history(
 def read_past_window(connection: Connection, channel: str, window_id: str) -> PastWindow | None:
     """One window; None if there is none with this id. Raises PositionError if there is no such channel."""
     read_channel(connection, channel)
-    query = select(*WINDOW_ROW).where(windows.c.channel == channel, windows.c.window_id == window_id)
+    query = select(windows).where(windows.c.channel == channel, windows.c.window_id == window_id)
     row = connection.execute(query).one_or_none()
     return None if row is None else _past_window(row)
 

@@ -26,10 +26,11 @@ from binlane.orchestration.request import WindowRequest
 from binlane.plan.manifest import Manifest
 from binlane.servers.engines import engine_of
 from binlane.source.segments import extract
+from binlane.state.carried.kept_inputs import InputsToKeep
 from binlane.state.windows import drop_unplanned
 from binlane.work.files import MANIFEST, WorkFolder
 from binlane.work.plan_job.job import InProcess, run_plan_job
-from tests.integration.window.conftest import CHANNEL, SHARD_LIST, Channel
+from tests.integration.window.conftest import CHANNEL, SHARD_LIST, Channel, run_on
 from tests.one_runner import apply_alone
 
 
@@ -218,7 +219,39 @@ def test_another_shard_list_changes_nothing_about_a_planned_window_whose_files_a
     assert run_plan_job(WorkFolder(window["work"]), InProcess()).digest == plan.digest
     channel.go_on(again)
     channel.assert_equal()
-    assert channel.target.query("SELECT COUNT(*), COUNT(inputs) FROM binlane.windows") == [(1, 0)]
+    # one copy a channel, for the next window's plan
+    kept = "SELECT part, COUNT(DISTINCT name), MIN(chunk) FROM binlane.kept_inputs GROUP BY part ORDER BY part"
+    assert channel.target.query(kept) == [("schema", 1, 0), ("window", 1, 0)]
+
+
+def test_definitions_that_have_not_changed_are_kept_once(channel: Channel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fleet's are megabytes, and a channel that follows its source has a window every few seconds."""
+    written, of = list[bool](), InputsToKeep.of
+
+    def noted(*arguments: Any) -> InputsToKeep:
+        found = of(*arguments)
+        written.append(found.schema is not None)
+        return found
+
+    monkeypatch.setattr(InputsToKeep, "of", noted)
+    run_on(channel.source, "CREATE DATABASE tenant_1", "CREATE TABLE tenant_1.t (id INT PRIMARY KEY)")
+    channel.run()
+    for number in range(2):
+        run_on(channel.source, f"INSERT INTO tenant_1.t VALUES ({number})")
+        channel.run()
+    # read again with what an earlier window has left
+    run_on(channel.source, "ALTER TABLE tenant_1.t ADD n INT", "INSERT INTO tenant_1.t VALUES (7, 7)")
+    window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    digest = run_plan_job(WorkFolder(window["work"]), InProcess()).digest
+    steps.adopt_plan(channel.config, channel.endpoints, window["work"])
+    shutil.rmtree(window["work"])
+    again = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    assert run_plan_job(WorkFolder(window["work"]), InProcess()).digest == digest
+    channel.go_on(again)
+    run_on(channel.source, "INSERT INTO tenant_1.t VALUES (8, 8)")
+    channel.run()
+    assert written == [True, True, False, False, True]
+    channel.assert_equal()
 
 
 def test_another_shard_list_is_refused_until_the_window_is_finished_whose_inputs_are_not_kept(
@@ -230,7 +263,7 @@ def test_another_shard_list_is_refused_until_the_window_is_finished_whose_inputs
     adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
     stored = channel.status.window
     assert stored is not None
-    channel.target.query("UPDATE binlane.windows SET inputs = NULL")
+    channel.target.query("DELETE FROM binlane.kept_inputs")
     shutil.rmtree(window["work"])
     channel.write_shard_list("(critical)=reference\ntenant_001=2\ntenant_002=2\ntenant_003=0\n")
     steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
