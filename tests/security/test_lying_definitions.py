@@ -54,7 +54,7 @@ OWN: Final = (
     ("TRIGGER", _HEAD + "trigger t -- wow! /*! it fires\nafter insert # !\non x for each row set @a = 1", ""),
     (
         "TRIGGER",
-        "CREATE OR REPLACE DEFINER=CURRENT_USER() TRIGGER IF NOT EXISTS t AFTER DELETE ON x FOR EACH ROW x",
+        "CREATE OR REPLACE DEFINER=`u`@`%` TRIGGER IF NOT EXISTS t AFTER DELETE ON x FOR EACH ROW x",
         "",
     ),
     ("EVENT", _HEAD + "EVENT `t` ON SCHEDULE EVERY 1 DAY DISABLE ON SLAVE DO DROP TABLE x", ""),
@@ -109,6 +109,13 @@ ATTACKS: Final = (
     ("PROCEDURE", _HEAD + "PROCEDURE `#mysql50#other`.`t`() DO 1", ""),
     ("PROCEDURE", 'CREATE DEFINER=`r`@"a\\" PROCEDURE `other`.`t`() DO 1 -- " PROCEDURE `t`() DO 1', ""),
     ("PROCEDURE", 'CREATE DEFINER=`r`@"a\\" PROCEDURE `other`.`t`() DO 1 -- " PROCEDURE `t`() DO 1', "ansi_quotes"),
+    # of the account that makes it
+    ("PROCEDURE", "CREATE PROCEDURE `t`() DO 1", ""),
+    ("PROCEDURE", "CREATE DEFINER=CURRENT_USER PROCEDURE `t`() DO 1", ""),
+    ("FUNCTION", "CREATE DEFINER = current_user() FUNCTION `t`() RETURNS int RETURN 1", ""),
+    ("TRIGGER", "CREATE TRIGGER `t` BEFORE INSERT ON `x` FOR EACH ROW SET @a = 1", ""),
+    ("EVENT", "CREATE DEFINER=CURRENT_ROLE EVENT `t` ON SCHEDULE EVERY 1 DAY DO DROP TABLE x", ""),
+    ("VIEW", "CREATE OR REPLACE ALGORITHM=UNDEFINED SQL SECURITY DEFINER VIEW `t` AS select 1 AS `a`", ""),
     ("FUNCTION", "CREATE FUNCTION `t` RETURNS STRING SONAME 'evil.so'", ""),
     ("FUNCTION", "CREATE AGGREGATE FUNCTION t RETURNS INTEGER SONAME 'evil.so'", ""),
     ("PACKAGE", 'CREATE PACKAGE BODY "t" AS BEGIN END', "ORACLE"),

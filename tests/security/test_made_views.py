@@ -58,7 +58,9 @@ def test_no_view_is_made_that_has_such_a_function_called(channel: Channel, body:
     server = channel.target
     _made(server, body)
     before = server.query("SELECT @@global.max_connections")
-    view = b"CREATE SQL SECURITY INVOKER VIEW `app`.`v` AS SELECT ROUND(1.5, app.evil()) AS x FROM app.t"
+    view = (
+        b"CREATE DEFINER=`a`@`%` SQL SECURITY INVOKER VIEW `app`.`v` AS SELECT ROUND(1.5, app.evil()) AS x FROM app.t"
+    )
     with contextlib.closing(write_session(channel.endpoints.target)) as session:
         with pytest.raises(TargetError, match=r"view app\.v: MariaDB may call app\.\w+ as this account"):
             make(session, Definition("VIEW", "app", "v", view, "utf8mb4", "utf8mb4_general_ci"))
@@ -85,7 +87,9 @@ def test_a_view_of_a_function_that_changes_nothing_is_made(channel: Channel, bod
     # a view calls no procedure, so this one may have the name of its column
     other = "CREATE PROCEDURE app.x() SQL SECURITY INVOKER SET GLOBAL max_connections = 77"
     run_on(channel.target, "CREATE PROCEDURE app.q() SQL SECURITY INVOKER SET @x = 1", other, log=False)
-    view = b"CREATE SQL SECURITY INVOKER VIEW `app`.`v` AS SELECT ROUND(1.5, app.evil()) AS x FROM app.t"
+    view = (
+        b"CREATE DEFINER=`a`@`%` SQL SECURITY INVOKER VIEW `app`.`v` AS SELECT ROUND(1.5, app.evil()) AS x FROM app.t"
+    )
     with contextlib.closing(write_session(channel.endpoints.target)) as session:
         make(session, Definition("VIEW", "app", "v", view, "utf8mb4", "utf8mb4_general_ci"))
     assert channel.target.query("SELECT x FROM app.v") == []
@@ -112,8 +116,9 @@ def test_no_view_of_a_dump_is_made_that_has_a_function_called(channel: Channel, 
 
 
 BEHIND: Final = (
-    b"CREATE SQL SECURITY INVOKER VIEW `app`.`w` AS SELECT x FROM app.v",
-    b"CREATE SQL SECURITY INVOKER VIEW `app`.`w` AS SELECT 1 AS y FROM app.t WHERE n IN (SELECT x FROM `app` . `v`)",
+    b"CREATE DEFINER=`a`@`%` SQL SECURITY INVOKER VIEW `app`.`w` AS SELECT x FROM app.v",
+    b"CREATE DEFINER=`a`@`%` SQL SECURITY INVOKER VIEW `app`.`w` AS SELECT 1 AS y FROM app.t "
+    b"WHERE n IN (SELECT x FROM `app` . `v`)",
 )
 """Views of a view whose function a server calls to make them."""
 
@@ -150,7 +155,7 @@ def test_no_view_is_made_over_one_that_has_a_package_called(channel: Channel) ->
         log=False,
     )
     definition = Definition(
-        "VIEW", "app", "w", b"CREATE VIEW `app`.`w` AS SELECT x FROM app.v", "utf8mb4", "utf8mb4_bin"
+        "VIEW", "app", "w", b"CREATE DEFINER=`a`@`%` VIEW `app`.`w` AS SELECT x FROM app.v", "utf8mb4", "utf8mb4_bin"
     )
     with (
         contextlib.closing(write_session(channel.endpoints.target)) as session,

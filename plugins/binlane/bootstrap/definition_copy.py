@@ -55,6 +55,8 @@ _PLAIN_OPTION: Final = {
 never, and in another sql_mode it takes no option that the engine does not know, DEFAULT neither (1911)."""
 LACKS_FOR_VIEW: Final = frozenset({_NO_DATABASE, 1146, 1305, 1356})
 """Errors for a database, a table, a function or a view that a view needs and that does not exist yet."""
+_WITH_ACCOUNTS: Final = frozenset({1227, 1449, 1044, 1142, 1143, 1356, 1370})
+"""Errors that the definers may have, or those behind a view, as long as they are not there, or not granted anything."""
 _AUTO_INCREMENT: Final = re.compile(rb"^\) ENGINE=\w+ AUTO_INCREMENT=(\d+) ", re.MULTILINE)
 
 
@@ -315,16 +317,13 @@ class _Reader:
         return [tuple(row) for row in rows]
 
 
-_DEFINER: Final = re.compile(rb" DEFINER=`(?:[^`]|``)*`(?:@`(?:[^`]|``)*`)?")
-
-
 def rehearse_programs(session: Session, definitions: Sequence[Definition]) -> None:
     """Create routines, views, triggers and events over the empty tables, and drop them again: a refusal comes before
-    the rows, and not hours later. Without their definers, who may come with the copy's accounts. Raises as ``make``."""
-    make_behind_rows(
-        session, [replace(each, statement=_DEFINER.sub(b"", each.statement, count=1)) for each in definitions]
-    )
-    # behind an error they stay: the copy's next attempt drops what is recorded
+    the rows, and not hours later. Each as it will be, of its own definer: whoever calls it meanwhile has no privileges
+    of this account. What only accounts are missing for, which may come with the copy, is passed over. Raises as
+    ``make``."""
+    _make_behind_rows(session, definitions, _WITH_ACCOUNTS)
+    # behind an error they stay, as the copy would make them: its next attempt drops what is recorded
     for each in reversed(definitions):
         drop(session, each.schema_object)
 
@@ -415,22 +414,21 @@ def make_behind_rows(session: Session, definitions: Sequence[Definition]) -> lis
 
     A view that needs another view waits until that exists. A view that still fails needs an object that was not copied.
     """
+    return _make_behind_rows(session, definitions, frozenset())
+
+
+def _make_behind_rows(session: Session, definitions: Sequence[Definition], passed: frozenset[int]) -> list[str]:
+    """``passed``: errors of the server that end nothing."""
     notes: list[str] = []
-    routines = [each for each in definitions if each.kind not in ("VIEW", "TRIGGER", "EVENT")]
-    for each in routines:
-        make(session, each)
+    for each in definitions:
+        if each.kind not in ("VIEW", "TRIGGER", "EVENT"):
+            _lacking(session, each, passed)
     left = [each for each in definitions if each.kind == "VIEW"]
     while left:
-        waiting: list[Definition] = []
-        for each in left:
-            try:
-                make(session, each)
-            except TargetError as exc:
-                if exc.__cause__ is None or error_code(exc.__cause__) not in LACKS_FOR_VIEW:
-                    raise
-                waiting.append(each)
-                last = exc.__cause__
+        tried = [(each, _lacking(session, each, LACKS_FOR_VIEW | passed)) for each in left]
+        waiting = [each for each, lacking in tried if lacking is not None]
         if len(waiting) == len(left):
+            last = tried[-1][1]
             notes += [
                 f"{each.schema_object}: was not created, because an object that it needs was not copied: {last}"
                 for each in left
@@ -439,8 +437,19 @@ def make_behind_rows(session: Session, definitions: Sequence[Definition]) -> lis
         left = waiting
     for each in definitions:
         if each.kind in ("TRIGGER", "EVENT"):
-            make(session, each)
+            _lacking(session, each, passed)
     return notes
+
+
+def _lacking(session: Session, definition: Definition, codes: Collection[int]) -> BaseException | None:
+    """Make it; the server's error, one of ``codes``, if it lacks something for that."""
+    try:
+        make(session, definition)
+    except TargetError as exc:
+        if exc.__cause__ is None or error_code(exc.__cause__) not in codes:
+            raise
+        return exc.__cause__
+    return None
 
 
 def set_auto_increment(target: Session, definition: Definition) -> None:

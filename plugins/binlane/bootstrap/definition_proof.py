@@ -2,7 +2,8 @@
 
 What answers as the source may be another program, and this account would run its answer on the target. So every text is
 read, by the lexer, before it runs: a database has options alone, a table or a sequence is read to its end
-(``sql.parse.shown_table``), and behind the head of a program stands a body, which no server runs when it is made.
+(``sql.parse.shown_table``), and behind the head of a program, which names its definer, stands a body, which no server
+runs when it is made.
 (Functions of a view, which MariaDB calls then: ``view_functions``.)
 """
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _WORD: Final = re.compile(r"\w*", re.ASCII)
 _OF_ROWS: Final = frozenset({"TABLE", "SEQUENCE"})
 _PROGRAMS: Final = frozenset({"VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "PACKAGE", "PACKAGE BODY"})
+_CURRENT: Final = frozenset({"CURRENT_USER", "CURRENT_ROLE"})
 _SONAME: Final = 3
 """Words between the name of a function of a library and its file, at most."""
 
@@ -140,7 +142,8 @@ class _Head:
         if cursor.words("ALGORITHM"):
             cursor.symbol("=")
             cursor.next()
-        if cursor.words("DEFINER") and not self._is_definer():
+        # a program without one is of the account that makes it, and runs with its privileges
+        if not (cursor.words("DEFINER") and self._is_definer()):
             return False
         if cursor.words("SQL", "SECURITY"):
             cursor.next()
@@ -155,11 +158,10 @@ class _Head:
         return kind != "TRIGGER" or self._is_of_own_table()
 
     def _is_definer(self) -> bool:
+        """Whether it is an account, or a role, by its name."""
         cursor = self.cursor
-        if not cursor.symbol("=") or not is_name(cursor.next()):
+        if not cursor.symbol("=") or cursor.peek().upper in _CURRENT or not is_name(cursor.next()):
             return False
-        if cursor.symbol("("):
-            return cursor.symbol(")")
         host = cursor.peek()
         if host.kind is TokenKind.VARIABLE:
             # a string ends elsewhere in another mode

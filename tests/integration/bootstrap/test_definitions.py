@@ -22,6 +22,7 @@ __all__ = ["channel_of", "clean_servers", "either"]
 
 
 def of(statement: str) -> Definition:
+    statement = statement.replace("CREATE ", "CREATE DEFINER=`a`@`%` ", 1)
     return Definition("VIEW", "app", "v", statement.encode(), "latin1", "latin1_swedish_ci")
 
 
@@ -107,7 +108,7 @@ def test_a_connection_that_is_lost_with_a_definition_is_named_as_lost(either: Ch
     number = session.texts("SELECT CONNECTION_ID()")[0][0]
     either.target.query(f"KILL CONNECTION {number}")
     with pytest.raises(TargetUnavailableError, match=r"procedure app\.p: the server says: "):
-        make(session, Definition("PROCEDURE", "app", "p", b"CREATE PROCEDURE p() SELECT 1"))
+        make(session, Definition("PROCEDURE", "app", "p", b"CREATE DEFINER=`a`@`%` PROCEDURE p() SELECT 1"))
     session.close()
 
 
