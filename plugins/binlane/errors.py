@@ -67,23 +67,30 @@ def naming(channel: str) -> Iterator[None]:
         raise
 
 
-_ACCOUNT: Final = re.compile(r"(?<=://)[^/\s]+(?=@)")
-_PASSWORD: Final = re.compile(r"://[^/\s@]*:[^/\s]*@")
-_SIGNED: Final = re.compile(r"(?i)://\S*[?&][^=&\s]*(?:token|sig|secret|passw|credential|key)[^=&\s]*=[^&\s]")
-"""A secret in a URL's query, as in the signed addresses of object stores."""
-_QUERY: Final = re.compile(r"(://[^\s?'\"]*\?)[^\s'\"]+")
+_PUBLIC_USERS: Final = "abfss?|wasbs?|sftp|ssh|ftp|hdfs|webhdfs|smb"
+"""Schemes in whose URIs a name in front of the host is no secret: of a container, or of a user with a key."""
+_SECRET: Final = re.compile(
+    # an account whose password may have a slash or a blank; a number behind the colon is a port
+    r"://[^/]*:(?![0-9]{1,5}/)[^/]*(?:/.*)?@"
+    # a token in place of an account
+    rf"|(?<![a-z])(?!(?:{_PUBLIC_USERS})://)[a-z][a-z0-9+.-]*+://[^/]*@"
+    # signatures and codes; a query that is known to be none
+    r"|://[^?]*\?(?!versionId=[^&=]*\Z).|://[^#]*#.*=",
+    re.IGNORECASE | re.DOTALL,
+)
+_SHOWN_IN_URL: Final = re.compile(r"(?<=://).*(?=@)|(?<=\?).*|(?<=#).*=.*", re.DOTALL)
 
 
-def has_password(uri: str) -> bool:
-    """Whether a folder's URI has an account's password, a key's secret or a signature: errors, notes and the state name
-    folders."""
-    return _PASSWORD.search(uri) is not None or _SIGNED.search(uri) is not None
+def has_secret(uri: str) -> bool:
+    """Whether a folder's URI has, or may have, an account's password, a token or a signature: errors, notes, pages and
+    the state name folders. What is not known to be harmless is one."""
+    return _SECRET.search(uri) is not None
 
 
 def without_accounts(text: str) -> str:
     """A value for an error: a URL, which a user may have put in place of a connection's name, without its account and
-    its query."""
-    return _QUERY.sub(r"\1***", _ACCOUNT.sub("***", text))
+    its query. Of a value with a URL rather too much is hidden."""
+    return _SHOWN_IN_URL.sub("***", text) if "://" in text else text
 
 
 class BinlaneError(Exception):

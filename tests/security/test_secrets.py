@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from binlane.cli import main
 from binlane.config import load_channel
-from binlane.errors import ConfigError, has_password
+from binlane.config.by_name import all_keys
+from binlane.config.kinds import Table
+from binlane.errors import ConfigError, has_secret
+from binlane.orchestration.commands.copies.drill import DrillRequest, drill
+from binlane.orchestration.terminal import Terminal
 from binlane.source.archive import ArchiveSource
 from binlane.work.files import WorkFolder
 from lab.servers import PrivateServer
@@ -39,11 +44,21 @@ FOLDERS: Final = (
     f"https://127.0.0.1:1/logs?sv=1&sig={SECRET}",
     f"https://127.0.0.1:1/logs?X-Amz-Credential={SECRET}&X-Amz-Signature={SECRET}",
     f"simplecache::https://127.0.0.1:1/logs?access_token={SECRET}#x",
+    f"https://127.0.0.1:1/logs?code={SECRET}",
+    f"https://127.0.0.1:1/logs#code={SECRET}",
+    f"ftp://user:p/{SECRET}@127.0.0.1:1/logs",
+    f"ftp://user:p {SECRET}@127.0.0.1:1/logs",
+    f"ftp://user:?{SECRET}@127.0.0.1:1/logs",
+    f"https://{SECRET}@127.0.0.1:1/logs",
+    f"s3://{SECRET}@bucket/logs",
 )
 """URIs of folders that name a secret: errors, notes and the state begin with a folder's URI. A line more is an attack
 more."""
 WITHOUT: Final = (
     "s3://bucket/a:b@c",
+    "hdfs://user@name:8020/a@b",
+    "wasbs://container@account.blob.core.windows.net/x",
+    "s3://bucket/#recycle/x",
     "abfs://container@account.dfs.core.windows.net/x",
     "sftp://user@host/x",
     "/a:b@c",
@@ -101,6 +116,66 @@ def test_no_error_tells_the_secret_of_a_folder_s_uri(
     assert SECRET not in said.out + said.err
 
 
+PLACES: Final = (
+    '[drill]\nbase = "{}"',
+    '[drill]\nlog = "{}"',
+    '[restore]\nbases = ["/dumps", "{}"]',
+    '[restore]\nlogs = ["source", "{}"]',
+    '[restore]\ntargets = ["target", "{}"]',
+)
+
+
+@pytest.mark.parametrize("table", PLACES)
+@pytest.mark.parametrize("uri", [*FOLDERS, f"mysql://root:{SECRET}@db/"])
+def test_no_page_shows_the_secret_of_a_place(table: str, uri: str, tmp_path: Path) -> None:
+    """Forms and descriptions of DAGs have these, for whoever may read them."""
+    file = tmp_path / "orders.toml"
+    file.write_text(f'[source]\nconnection = "s"\n[target]\nconnection = "t"\n{table.format(uri)}\n')
+    with pytest.raises(ConfigError, match=r"expected a (list of|folder)") as refused:
+        load_channel(file, {})
+    assert SECRET not in str(refused.value)
+
+
+def test_an_owner_s_link_has_no_account(tmp_path: Path) -> None:
+    file = tmp_path / "orders.toml"
+    text = 'owner_link = "{}"\n[source]\nconnection = "s"\n[target]\nconnection = "t"\n'
+    file.write_text(text.format(f"https://user:{SECRET}@host/x"))
+    with pytest.raises(ConfigError, match="without an account") as refused:
+        load_channel(file, {})
+    assert SECRET not in str(refused.value)
+    file.write_text(text.format("https://chat.example/@team?thread=7"))
+    assert load_channel(file, {}).owner_link == "https://chat.example/@team?thread=7"
+
+
+def test_each_key_that_names_a_place_is_asked_for_its_secret() -> None:
+    words = re.compile(r"\b(?:folder|uri|connection)s?\b", re.IGNORECASE)
+    asking = [name for name, each in all_keys().items() if not isinstance(each.kind, Table) and words.search(each.help)]
+    taking = [name for name in asking if _takes(name, f"ftp://user:{SECRET}@host/x")]
+    assert taking == []
+    assert {"restore.logs", "drill.log", "source.archive", "work.uri"} <= {*asking}
+
+
+def _takes(key: str, value: str) -> bool:
+    accepts = all_keys()[key].kind.accepts
+    return bool(accepts(value) or accepts([value]))
+
+
+@pytest.mark.parametrize("uri", FOLDERS)
+@pytest.mark.parametrize("option", ["base", "log"])
+def test_a_drill_stores_no_secret_of_a_place(
+    option: str, uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "channels").mkdir()
+    (tmp_path / "channels" / "orders.toml").write_text('[source]\nconnection = "s"\n[target]\nconnection = "t"\n')
+    for name in ("S", "T"):
+        monkeypatch.setenv(f"AIRFLOW_CONN_{name}", "mysql://user@127.0.0.1:1/")
+    given: dict[str, Any] = {"base": "/dumps/a.sql", "log": "/logs/"}
+    request = DrillRequest(**given | {option: uri})
+    with pytest.raises(ConfigError, match="without a password") as refused:
+        drill("orders", request, tmp_path / "channels", Terminal(stderr=True), as_json=False)
+    assert SECRET not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     "table",
     [
@@ -120,7 +195,7 @@ def test_a_url_in_place_of_a_connection_s_id_is_refused_without_its_account(tabl
 
 @pytest.mark.parametrize("uri", WITHOUT)
 def test_a_folder_s_uri_without_a_secret_is_taken(uri: str) -> None:
-    assert not has_password(uri)
+    assert not has_secret(uri)
 
 
 def _followed(channel: Channel) -> dict[str, bytes]:

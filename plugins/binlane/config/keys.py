@@ -32,12 +32,15 @@ from binlane.config.kinds import (
     BOOLEAN,
     CALLABLE,
     CONNECTION,
+    CONNECTIONS,
     CONTINUOUS,
     DAY,
     FILTER_KINDS,
     FOLDER,
     LINK,
     OWNER,
+    PLACE,
+    PLACES,
     SCHEDULE,
     SESSIONS,
     TABLE,
@@ -383,12 +386,12 @@ class DrillConfig:
     """What [`binlane drill`](restore.md#drill) restores from, unless its options say otherwise."""
 
     base: str | None = key(
-        TEXT,
+        PLACE,
         None,
         "A dump, as `binlane restore --from` takes it. A symbolic link to the newest one needs no change of this file.",
     )
     log: str | None = key(
-        TEXT, None, "Folder or URI of the archived binlog files (with a slash), or the connection of a live server."
+        PLACE, None, "Folder or URI of the archived binlog files (with a slash), or the connection of a live server."
     )
     tenants: int = key(integer(1, 1_000_000), 3, "Random databases that are restored.")
     schedule: str | None = key(
@@ -471,18 +474,18 @@ class RestoreConfig:
     `bases` and `logs` has no such DAG; `binlane restore` does not read this section."""
 
     bases: tuple[str, ...] = key(
-        TEXTS,
+        PLACES,
         (),
         "Folders of dumps, by their whole paths: the form takes the dumps in them, and the log alone.",
     )
     logs: tuple[str, ...] = key(
-        TEXTS,
+        PLACES,
         (),
         "Folders or URIs of binlog files, with a slash, and connections of live servers, of which the form offers one. "
         "Without the key: the channel's own source.",
     )
     targets: tuple[str, ...] = key(
-        TEXTS,
+        CONNECTIONS,
         (),
         "Connections of the servers onto which the form restores. Without the key: the channel's own target.",
     )

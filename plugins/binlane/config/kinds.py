@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from binlane.choices import DDL, DDL_KINDS, FilterKind, FilterPolicy, Word
 from binlane.config.node import Node
-from binlane.errors import has_password
+from binlane.errors import has_secret
 from binlane.extension import is_class_path
 from binlane.lazy_dataclass import dataclass
 
@@ -24,7 +24,7 @@ CONTINUOUS: Final = "continuous"
 """The value of ``window.schedule`` for windows back to back."""
 _CRON_FIELD: Final = re.compile(r"[0-9A-Za-z*,/#?-]+")
 _DOTTED: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", re.ASCII)
-_LINK: Final = re.compile(r"https?://[^\s/]+\S*|mailto:\S+")
+_LINK: Final = re.compile(r"https?://(?![^\s/]*@)[^\s/]+\S*|mailto:\S+")
 _SESSION: Final = re.compile(r"\d+:\d+@[^:]+\.\d+:\d+", re.ASCII)
 # of a dot inside [..], fnmatch's class, ``shards.selection.split_pattern`` divides nothing
 _CLASS: Final = r"\[!?(?:\][^\]]*|[^\]]+)\]"
@@ -222,11 +222,16 @@ CONNECTION: Final = text(
     "the id of a connection, not its URL (that belongs into Airflow, or into the variable AIRFLOW_CONN_<ID>)",
     lambda value: "://" not in value,
 )
-FOLDER: Final = text(
-    "a folder, or its URI without a password (give that to the storage's own configuration on each machine: variables "
-    "such as AWS_SECRET_ACCESS_KEY, or fsspec's files in ~/.config/fsspec)",
-    lambda value: not has_password(value),
+_WITHOUT: Final = (
+    "its URI without a password, a token and a query (give these to the storage's own configuration on each machine: "
+    "variables such as AWS_SECRET_ACCESS_KEY, or fsspec's files in ~/.config/fsspec)"
 )
+FOLDER: Final = text(f"a folder, or {_WITHOUT}", lambda value: not has_secret(value))
+PLACE: Final = text(f"a folder, {_WITHOUT}, or the id of a connection", lambda value: not has_secret(value))
+PLACES: Final = texts(
+    f"a list of folders, each by its path or {_WITHOUT}, or of ids of connections", lambda each: not has_secret(each)
+)
+CONNECTIONS: Final = texts("a list of ids of connections, not of their URLs", lambda each: "://" not in each)
 TEXTS: Final = texts()
 BOOLEAN: Final = Kind(
     "boolean", "true or false", lambda value: isinstance(value, bool), shown=lambda default: f"`{str(default).lower()}`"
@@ -242,7 +247,7 @@ OWNER: Final = short_text(500)
 """The lengths of owners, their links and tags are those of the columns in Airflow's database."""
 TAGS: Final = short_texts(100)
 LINK: Final = text(
-    "a link of at most 500 characters: https://host/..., http://host/... or mailto:name@host",
+    "a link of at most 500 characters, without an account: https://host/..., http://host/... or mailto:name@host",
     lambda value: len(value) <= 500 and _LINK.fullmatch(value),
 )
 CALLABLE: Final = text("the dotted path of a function, such as company.alerts.page", _DOTTED.fullmatch)
@@ -253,3 +258,9 @@ SESSIONS: Final = texts(
 TABLE_PATTERNS: Final = texts(
     "a list of database.table, patterns with one dot each ([.] stands for a dot in a name)", _TABLE_PATTERN.fullmatch
 )
+
+
+def place_of(option: str, value: str) -> str:
+    """A folder, a URI or a connection that a person gives on the command line. Raises ConfigError as the keys of a
+    channel's file, before the value is stored or shown."""
+    return str(PLACE.read(Node({option: value}, "the command line"), option))

@@ -26,7 +26,7 @@ from typing import IO, Any
 import fsspec
 from blake3 import blake3
 
-from binlane.errors import ConfigError, PlanError, WorkError, has_password, without_accounts
+from binlane.errors import ConfigError, PlanError, WorkError, has_secret, without_accounts
 from binlane.lazy_dataclass import dataclass
 from binlane.regular_files import NotRegularFileError, open_regular
 from binlane.work.real_folders import PRIVATE_FOLDER, entered, remove_tree, sync
@@ -83,7 +83,7 @@ def digest_of(data: bytes) -> str:
 def file_system(uri: str) -> tuple[Any, str]:
     """fsspec's file system of a folder, and the folder's path in it. Raises ConfigError for a URI with a password, and
     for one of a storage that is not known or not installed."""
-    if has_password(uri):
+    if has_secret(uri):
         raise ConfigError(
             f"{without_accounts(uri)}: expected a folder's URI without a password, which errors and notes would show: "
             "give it to the storage's own configuration on each machine (variables such as AWS_SECRET_ACCESS_KEY, or "

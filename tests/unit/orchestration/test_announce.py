@@ -87,6 +87,7 @@ def test_the_arguments_of_a_program_that_runs_too_long_are_in_no_error(
     "said",
     [
         "cannot reach https://anna:Secret@-wxyz@host/x",
+        "cannot reach https://anna:Secret/-wxyz@host/x",
         "401 for Authorization: Bearer Secret-wxyz",
         '{"token": "Secret-wxyz", "topic": "shop"}',
         "GET /hook?access_key=Secret-wxyz&topic=shop",

@@ -13,8 +13,8 @@ HIDDEN: Final = "***"
 _NAME: Final = r"authorization|secret|passw(?:or)?d|token|(?:api|access)[._-]?key|credential|signature"
 _OPTION: Final = re.compile(rf"(?i)^-.*(?:{_NAME})[^=]*$|^-u$|^--user$")
 """An option whose value is the next argument."""
-_USER: Final = re.compile(r"(?<=://)[^/\s'\"]+(?=@)")
-"""Account and password of a URL."""
+_USER: Final = re.compile(r"(?<=://)(?:[^/\s'\"]+|[^/\s'\"]*:[^\s'\"]{1,200})(?=@)")
+"""Account and password of a URL; the password may have a slash."""
 _NAMED: Final = re.compile(
     rf"(?i)((?:{_NAME})[\w-]*[\"']?\s*[:=]\s*[\"']?(?:(?:bearer|basic|token)\s+)?)[^\s\"'&,;}}]+"
 )

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from binlane.errors import BinlaneError
+from binlane.errors import BinlaneError, has_secret
 from binlane.work.plan_job.errors import error_in
 
 PLAN_JOB: Final = Path(__file__).parents[2] / "spark_jobs" / "event_metadata_filter.py"
@@ -26,8 +26,14 @@ _CARRIED: Final = "spark.submit.pyFiles"
 WITH_DEFAULTS: Final = "--load-spark-defaults"
 """Without this option a properties file replaces Spark's own conf/spark-defaults.conf."""
 _AIRFLOWS: Final = re.compile(r"_*AIRFLOW_")
-# Spark's default of spark.redaction.regex, and the names of object stores' keys
-_SECRET: Final = re.compile(r"(?i)secret|password|token|access[.]?key|credential")
+_SECRET: Final = re.compile(r"(?i)secret|passw|passphrase|token|access[.]?key|credential|signature")
+"""Spark's default of spark.redaction.regex, and the names of object stores' keys."""
+_KEY: Final = re.compile(r"(?i)key(?![a-z])|(?<![a-z])(?:sas|private)(?![a-z])")
+"""Words of names that may stand for a secret: ``fs.azure.account.key.x``, ``fs.azure.sas.x``."""
+_SETTING: Final = re.compile(r"(?i)true|false|\d{1,6}[a-z]{0,2}")
+"""A value that is no secret behind such a word."""
+_IN_VALUE: Final = re.compile(r"(?i)(?:secret|passw(?:or)?d|passphrase|token|key)\w*[=:]([^\s'\"]+)")
+"""A secret in a list of options, such as ``-Djavax.net.ssl.trustStorePassword=x``."""
 _SPECIAL: Final = re.compile(r"[\\:=#! \t\f\n\r]")
 _ESCAPES: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
 
@@ -84,8 +90,15 @@ class JobOutput:
 
 def secrets_of(properties: Mapping[str, str]) -> tuple[str, ...]:
     """Secret values to hide in output, the longest first, since one can contain another."""
-    values = {value for name, value in properties.items() if value and _SECRET.search(name)}
+    values = {value for name, value in properties.items() if value and _is_secret(name, value)}
+    values |= {found for value in properties.values() for found in _IN_VALUE.findall(value)}
     return tuple(sorted(values, key=len, reverse=True))
+
+
+def _is_secret(name: str, value: str) -> bool:
+    if _SECRET.search(name) is not None or _IN_VALUE.search(value) is not None or has_secret(value):
+        return True
+    return _KEY.search(name) is not None and _SETTING.fullmatch(value) is None
 
 
 def without_secrets(text: str, properties: Mapping[str, str]) -> str:

@@ -25,6 +25,7 @@ from binlane.bootstrap.definition_copy import drop_database
 from binlane.bootstrap.sessions import write_session
 from binlane.choices import FilterPolicy
 from binlane.config import ChannelConfig
+from binlane.config.kinds import place_of
 from binlane.connections import Endpoints, Resolver, environment_resolver, resolve_endpoints
 from binlane.errors import (
     AbsentDatabaseError,
@@ -110,6 +111,8 @@ def drill(
             f"{lacks}: expected where the restores of the drill begin; give it, or write base and log below [drill] in "
             f"{channel.file}"
         )
+    # stored for ever, and shown to whoever reads the drills
+    base, log = place_of("--from", base), place_of("--log", log)
     seed = random.SystemRandom().randrange(_SEEDS) if request.seed is None else request.seed
     with _lease(endpoints, name):
         run = _Run(channel, endpoints, channels, console, resolve, base, log, random.Random(seed))

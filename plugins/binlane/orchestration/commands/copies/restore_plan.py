@@ -22,6 +22,7 @@ from binlane.binlog.types.literals import quoted
 from binlane.bootstrap.sessions import Session, definition_session, write_session
 from binlane.choices import FROM_LOG
 from binlane.config import ChannelConfig, DeclaredChannel, load_channel, require_channel_name
+from binlane.config.kinds import place_of
 from binlane.config.node import Node
 from binlane.connections import Endpoint, Endpoints, Resolver, environment_resolver, resolve_endpoints
 from binlane.errors import ConfigError, PrecheckError, WorkError
@@ -178,6 +179,8 @@ def folder_of(channels: Path) -> Path:
 def plan_restore(request: RestoreRequest, channels: Path, resolve: Resolver | None = None) -> RestorePlan:
     """Raises ConfigError, PrecheckError, PlanError and SourceError for everything that stands in the way."""
     end = _end(request.ends)
+    for option, place in (("--from", request.base), ("--log", request.log)):
+        place_of(option, place)
     dump = None if request.base == FROM_LOG else dump_of(Path(request.base), ())
     with doing("looking for the dump's place and databases"):
         recorded = None if dump is None else dump.place()
