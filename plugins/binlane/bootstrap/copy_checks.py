@@ -72,7 +72,7 @@ def check_functions(definitions: Sequence[Definition], others: Iterable[str], ta
     """
     if not any(each.kind == "VIEW" for each in definitions):
         return
-    left_out, wrong = LeftOut(frozenset(name.lower() for name in others)), []
+    left_out, wrong = LeftOut.of(others), []
     for each in definitions:
         if each.kind in ("VIEW", "TRIGGER", "EVENT"):
             continue

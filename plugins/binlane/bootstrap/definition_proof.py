@@ -17,6 +17,7 @@ from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.sessions import Session
 from binlane.lazy_dataclass import dataclass
 from binlane.safe_text import shown
+from binlane.schema.letter_case import lower
 from binlane.sql.charset import definition_context, dialect_in, masked
 from binlane.sql.parse.cursor import Cursor, is_name, is_symbol
 from binlane.sql.parse.engines import engine_elsewhere
@@ -193,7 +194,7 @@ class _Head:
         own = self.definition.database
         # servers write some names in UTF-8 themselves, and keep some as they were given
         found = {decode_text(written, each) for each in ("utf8mb4", self.definition.client.lower())} - {None}
-        return own in found or (own.lower() in {each.lower() for each in found if each} and self._folds())
+        return own in found or (lower(own) in {lower(each) for each in found if each} and self._folds())
 
     def _folds(self) -> bool:
         """Whether the server finds a database by its name in other letters."""

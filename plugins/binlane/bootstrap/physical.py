@@ -22,6 +22,7 @@ from binlane.errors import ConfigError, PrecheckError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition, TableKey
 from binlane.regular_files import open_regular
+from binlane.schema.letter_case import LetterCase
 from binlane.source.gtid_set import is_at
 from binlane.source.identity import Start
 from binlane.sql.scheduled_event import DISABLED
@@ -339,11 +340,10 @@ def _gtids(text: str) -> list[tuple[int, int, int]]:
 
 def _lacks(recorded: CopyPlace, target: Session, includes: Callable[[str], bool]) -> list[str]:
     rows = target.texts("SELECT table_schema, table_name FROM information_schema.tables")
-    present = {TableKey(database.lower(), name.lower()) for database, name in rows}
+    letters = LetterCase(target.texts("SELECT @@lower_case_table_names") != [("0",)])
+    present = {letters.table(TableKey(database, name)) for database, name in rows}
     missing = sorted(
-        str(each)
-        for each in recorded.tables
-        if includes(each.database) and TableKey(each.database.lower(), each.table.lower()) not in present
+        str(each) for each in recorded.tables if includes(each.database) and letters.table(each) not in present
     )
     return [f"target: expected the backup's tables, found no {_named(missing)}"] if missing else []
 

@@ -16,6 +16,7 @@ from binlane.plan.block.row_size import RowMeter, Widest
 from binlane.plan.transaction.error_outcome import tables_of_one_kind
 from binlane.plan.transaction.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
 from binlane.plan.window_plan import RuleCounts, ShardCounts
+from binlane.schema.letter_case import ANY_CASE
 from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.parse.facts import StatementKind
 from binlane.sql.parse.lexer import Token, Unreadable, lex
@@ -119,7 +120,7 @@ class Tally:
         facts = part.facts
         self._add_length(len(part.sql), seqno)
         self.written |= facts.written
-        self.spelled.update(key for key in facts.tables if str(key) != str(key).lower())
+        self.spelled.update(key for key in facts.tables if key != ANY_CASE.table(key))
         if facts.created_temporary is not None:
             self.temporary.add(facts.created_temporary)
         if part.session is not None:

@@ -30,6 +30,7 @@ from binlane.formats import FORMATS
 from binlane.json_codec.codec import Codec
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition, plural
+from binlane.rename_rules import lower
 from binlane.restore.file_content import FileContent
 from binlane.restore.logged_transactions import LoggedTransaction, RowTransactions, TransactionReader
 from binlane.source.archive import ArchiveSource
@@ -125,8 +126,8 @@ class IndexedFile:
 
     def may_concern(self, names: Iterable[str]) -> bool:
         """Whether the file may have something of one of the databases, in whatever case it is written."""
-        there = {each.database.casefold() for each in self.databases} | {each.casefold() for each in self.named}
-        return self.of_any > 0 or not there.isdisjoint(name.casefold() for name in names)
+        there = {lower(each.database) for each in self.databases} | set(map(lower, self.named))
+        return self.of_any > 0 or not there.isdisjoint(map(lower, names))
 
 
 INDEX: Final = Codec("`binlane archive index` makes it anew")

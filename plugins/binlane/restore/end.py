@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from binlane.errors import PlanError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition
+from binlane.rename_rules import lower
 from binlane.restore.archive_index import IndexedFile
 from binlane.restore.logged_transactions import LoggedTransaction, RowTransactions
 from binlane.source.end_position import first_of
@@ -185,5 +186,5 @@ class LogEnd:
 def spelled(statement: str) -> str:
     """A statement in one spelling, to be compared."""
     without_comments = _PIECE.sub(lambda piece: piece["quoted"] or " ", statement)
-    plain = " ".join(without_comments.replace("`", "").split()).casefold()
+    plain = lower(" ".join(without_comments.replace("`", "").split()))
     return _SCHEMA.sub(r"\1database", plain).replace(" if exists", "")

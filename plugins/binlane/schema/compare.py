@@ -14,6 +14,7 @@ from typing import Final
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
+from binlane.schema.letter_case import ANY_CASE, LetterCase, lower
 from binlane.schema.model import Column, ForeignKey, Generated, Key, Schema, Table
 from binlane.schema.normalize import NEAREST_COLLATION, OLD_FORMAT, SAME_COLLATION, across_families, comparable
 from binlane.schema.shell_names import shell_name
@@ -78,6 +79,8 @@ class Rules:
     converts_temporal: bool = False
     """Rows in MariaDB's old format of TIME, DATETIME and TIMESTAMP go to columns in today's: both servers are
     MariaDB."""
+    letters: LetterCase = ANY_CASE
+    """How names of tables are compared between the two servers."""
 
 
 def rules_for(
@@ -99,6 +102,7 @@ def rules_for(
         allow_non_transactional=allow_non_transactional,
         collations=collations or {},
         by_statements=by_statements,
+        letters=LetterCase(target.folds_names or (source is not None and source.folds_names)),
     )
 
 
@@ -147,7 +151,7 @@ def compare(source: Table, target: Table, rules: Rules | None = None) -> tuple[D
     return (
         *_compare_columns(source, target, rules),
         *_compare_keys(source, target, rules),
-        *_compare_foreign_keys(source, target),
+        *_compare_foreign_keys(source, target, rules.letters),
         *_compare_kind(source, target),
         *_compare_triggers(source, target, rules),
         *_target_alone(target, rules),
@@ -181,9 +185,9 @@ def _missing(key: TableKey, target: Schema, absent: Collection[TableKey]) -> Dif
 def _name_collisions(touched: Collection[TableKey], target: Schema) -> Iterator[Difference]:
     if not target.folds_names:
         return
-    seen: dict[str, TableKey] = {}
+    seen: dict[TableKey, TableKey] = {}
     for key in sorted(set(touched), key=str):
-        other = seen.setdefault(str(key).lower(), key)
+        other = seen.setdefault(target.letter_case.table(key), key)
         if other != key:
             hint = "the target has lower_case_table_names set and cannot hold both: rename one on the source"
             yield Difference(Severity.FATAL, key, None, "name", f"a table other than {other}", "the same table", hint)
@@ -202,7 +206,7 @@ def letter_case(source: Schema, target: Schema, names: Collection[str]) -> tuple
         "only one of the two servers distinguishes the case of names: use the same setting on both (this needs a "
         "new data directory), or use names in lower case on the source"
     )
-    return tuple((name, expected, found, todo) for name in sorted(set(names)) if name != name.lower())
+    return tuple((name, expected, found, todo) for name in sorted(set(names)) if name != lower(name))
 
 
 def _target_alone(target: Table, rules: Rules) -> Iterator[Difference]:
@@ -432,8 +436,8 @@ def _listed(texts: frozenset[str]) -> str:
     return ", ".join(sorted(texts)) or "none"
 
 
-def _compare_foreign_keys(source: Table, target: Table) -> Iterator[Difference]:
-    ours, theirs = ({_foreign_key_text(one): one for one in table.foreign_keys} for table in (source, target))
+def _compare_foreign_keys(source: Table, target: Table, letters: LetterCase) -> Iterator[Difference]:
+    ours, theirs = ({_foreign_key_text(one, letters): one for one in table.foreign_keys} for table in (source, target))
     for text in sorted(ours.keys() ^ theirs.keys()):
         one = ours.get(text) or theirs[text]
         acts = {one.on_update, one.on_delete} != {"RESTRICT"}
@@ -445,10 +449,9 @@ def _compare_foreign_keys(source: Table, target: Table) -> Iterator[Difference]:
         yield Difference(severity, target.key, None, "foreign key", expected, found, hint)
 
 
-def _foreign_key_text(one: ForeignKey) -> str:
-    columns, parents = (", ".join(names).lower() for names in (one.columns, one.parent_columns))
-    parent = str(one.parent).lower()
-    return f"({columns}) to {parent} ({parents}) on update {one.on_update} on delete {one.on_delete}"
+def _foreign_key_text(one: ForeignKey, letters: LetterCase) -> str:
+    columns, parents = (", ".join(each).lower() for each in (one.columns, one.parent_columns))
+    return f"({columns}) to {letters.table(one.parent)} ({parents}) on update {one.on_update} on delete {one.on_delete}"
 
 
 def _compare_kind(source: Table, target: Table) -> Iterator[Difference]:

@@ -12,10 +12,10 @@ from typing import Final
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
-from binlane.rename_rules import lower
+from binlane.rename_rules import is_system, lower
 from binlane.sql.parse.facts import StatementFacts
 
-__all__ = ["AS_TYPED", "LetterCase", "lower"]
+__all__ = ["ANY_CASE", "AS_TYPED", "LetterCase", "is_system", "lower"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +72,5 @@ class LetterCase:
 
 AS_TYPED: Final = LetterCase()
 """For a server that distinguishes ``Shop`` from ``shop``."""
+ANY_CASE: Final = LetterCase(folds=True)
+"""Where no server is known, or any will do: at worst two names are taken for one."""

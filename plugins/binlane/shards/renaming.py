@@ -14,7 +14,7 @@ from typing import Final
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
-from binlane.rename_rules import LONGEST, Rule, carried, is_system, matches, text_of
+from binlane.rename_rules import LONGEST, Rule, carried, is_system, lower, matches, text_of
 from binlane.sql.parse.facts import StatementFacts
 
 _ONE, _MANY = "one character", "any characters"
@@ -73,9 +73,9 @@ class Renaming:
         In the name before ``.*`` of GRANT and REVOKE ``_`` matches any character and ``%`` any text, unless a backslash
         precedes it. Letter case is ignored.
         """
-        like = _like(pattern.lower())
+        like = _like(lower(pattern))
         for rule in self.rules:
-            if any(_meet(like, tuple(_STARS.get(letter, letter) for letter in side.lower())) for side in rule):
+            if any(_meet(like, tuple(_STARS.get(letter, letter) for letter in lower(side))) for side in rule):
                 return text_of(rule)
         return None
 

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from binlane.model import Flavor, TableKey
+from binlane.schema.letter_case import lower
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.parse.lexer import UNDECODED, Dialect, Token, TokenKind, Unreadable, lex
@@ -138,14 +139,14 @@ def not_logged(
 def _changes_servers_own(text: str, facts: StatementFacts, database: str | None, dialect: Dialect) -> bool:
     if facts.kind is StatementKind.UNKNOWN:
         # which tables it changes is not known
-        return (database or "").lower() in _SERVERS_OWN or _names_own(text, dialect)
+        return lower(database or "") in _SERVERS_OWN or _names_own(text, dialect)
     changed = {key.database for key in facts.written}
     # a definition of a database, or of a routine or event, has no table
     if facts.kind is StatementKind.DDL and not (facts.tables and facts.tables <= _SERVERS_LOGS):
         of_others = facts.tables if facts.views else {old for old, _ in facts.copies}
         changed |= facts.databases - {key.database for key in of_others}
         changed |= {key.database for key in (*facts.views, *(new for _, new in facts.copies))}
-    return any(name.lower() in _SERVERS_OWN for name in changed)
+    return any(lower(name) in _SERVERS_OWN for name in changed)
 
 
 def _names_own(text: str, dialect: Dialect) -> bool:
@@ -157,7 +158,7 @@ def _names_own(text: str, dialect: Dialect) -> bool:
     except Unreadable:
         return True
     pairs = itertools.pairwise(tokens)
-    return any(token.text.lower() in _SERVERS_OWN and is_symbol(behind, ".") for token, behind in pairs)
+    return any(lower(token.text) in _SERVERS_OWN and is_symbol(behind, ".") for token, behind in pairs)
 
 
 def _kind_of(text: str, dialect: Dialect, kind: StatementKind) -> str:

@@ -9,6 +9,7 @@ from typing import Final
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, Item, LogPosition, SessionContext, TableKey
 from binlane.safe_text import shown
+from binlane.schema.letter_case import LetterCase
 from binlane.sql.accounts import StatementAccounts
 from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.parse.analyze import analyze
@@ -160,10 +161,15 @@ class LoggedText:
         return f"{self.source}: statement of seqno {self.seqno}, {shown(self.sql)}"
 
 
-def first_made(texts: Iterable[LoggedText], tables: Iterable[TableKey]) -> dict[str, int | None]:
-    """Of each table, in lower case, that CREATE TABLE IF NOT EXISTS names: the first seqno at which such a statement
-    may make it; None if the table is there each time. ``tables``: those that are there before the statements."""
-    there, found = {str(key).lower() for key in tables}, dict[str, int | None]()
+def first_made(texts: Iterable[LoggedText], tables: Iterable[TableKey], letters: LetterCase) -> dict[str, int | None]:
+    """Of each table that CREATE TABLE IF NOT EXISTS names, by its name as ``letters`` has it: the first seqno at which
+    such a statement may make it; None if the table is there each time. ``tables``: those that are there before the
+    statements."""
+
+    def compared(key: TableKey) -> str:
+        return str(letters.table(key))
+
+    there, found = set(map(compared, tables)), dict[str, int | None]()
     for text in texts:
         facts = text.facts
         if facts.kind is StatementKind.UNKNOWN:
@@ -171,21 +177,21 @@ def first_made(texts: Iterable[LoggedText], tables: Iterable[TableKey]) -> dict[
             continue
         if facts.temporary or text.context.error_code:
             continue
-        gone = {str(key).lower() for key in facts.dropped}
-        databases = {f"{name.lower()}." for name in text.dropped_databases}
+        gone = set(map(compared, facts.dropped))
+        databases = {f"{letters.name(name)}." for name in text.dropped_databases}
         there -= gone
         if databases:
             there = {name for name in there if name[: name.index(".") + 1] not in databases}
         for old, new in facts.renames:
-            there.discard(str(old).lower())
-            there.add(str(new).lower())
-        there.update(str(new).lower() for _, new in facts.exchanges)
+            there.discard(compared(old))
+            there.add(compared(new))
+        there.update(compared(new) for _, new in facts.exchanges)
         missing = text.made_if_missing
-        name = "" if missing is None else str(missing).lower()
+        name = "" if missing is None else compared(missing)
         if missing is not None and found.setdefault(name, None) is None and name not in there:
             found[name] = text.seqno
         if text.is_of_new_table and facts.first is not None:
-            there.add(str(facts.first).lower())
+            there.add(compared(facts.first))
     return found
 
 

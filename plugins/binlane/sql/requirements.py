@@ -25,6 +25,7 @@ from binlane.binlog.types.collations import (
 from binlane.binlog.variables import value_collation
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SessionContext
+from binlane.schema.letter_case import lower
 from binlane.schema.normalize import charset_name as full_charset_name
 from binlane.sql.accounts import StatementAccounts, defined, definer, is_owned
 from binlane.sql.parse.cursor import find_word, group_end, is_name, is_symbol
@@ -149,7 +150,7 @@ def requirements_of_session(context: SessionContext, facts: StatementFacts) -> I
         yield Requirement(CASCADE_TRIGGERS, "session")
     if facts.kind in (StatementKind.DML, StatementKind.LOAD_DATA):
         for database in facts.databases - {key.database for key in facts.written}:
-            if database and database.lower() != "information_schema":  # no privileges exist on information_schema
+            if database and lower(database) != "information_schema":  # no privileges exist on information_schema
                 yield Requirement(PRIVILEGE, database, "SELECT")
 
 

@@ -14,6 +14,7 @@ from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
+from binlane.schema.letter_case import lower
 from binlane.sql.charset import dialect_in
 from binlane.sql.parse.lexer import Token, TokenKind, Unreadable, lex
 from binlane.sql.program_names import folded_name
@@ -203,7 +204,7 @@ class Bodies:
     def _places(self, tokens: Sequence[Token], database: str) -> _Places:
         """Where the names of tables stand that are temporary or have triggers."""
         names = self._tables | {key.table for key in self.triggers}
-        if not any(token.kind in _NAMES and token.text.casefold() in names for token in tokens):
+        if not any(token.kind in _NAMES and lower(token.text) in names for token in tokens):
             return _NO_PLACES
         return _places_of(tokens, database)
 
@@ -212,7 +213,7 @@ class Bodies:
         if tokens[at].kind not in _NAMES or not (is_behind or at in places.read or at in places.written):
             return []
         owner, name, behind = _named(tokens, at, database)
-        if name.casefold() not in self._tables:
+        if lower(name) not in self._tables:
             return []
         is_whole = behind >= len(tokens) or tokens[behind].text == ";" or tokens[behind].upper == "END"
         empties = at > 1 and tokens[at - 2].upper == "DELETE" and is_whole
@@ -285,7 +286,7 @@ def _is(tokens: Sequence[Token], at: int, text: str) -> bool:
 
 
 def _key(database: str, name: str, *, is_routine: bool = False) -> TableKey:
-    fold = folded_name if is_routine else str.casefold
+    fold = folded_name if is_routine else lower
     return TableKey(fold(database), fold(name))
 
 

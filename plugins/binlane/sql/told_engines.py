@@ -15,6 +15,7 @@ from typing import Final
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, Item, ItemKind, LogPosition, TableKey
+from binlane.schema.letter_case import LetterCase
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.facts import StatementKind
 
@@ -23,7 +24,7 @@ _SEQUENCES: Final = frozenset({"NEXTVAL", "NEXT"})
 
 @dataclass(slots=True)
 class ToldEngines:
-    """By the tables' names, without regard to case."""
+    """By the tables' names, as ``letters`` has them."""
 
     occurrences: Mapping[tuple[str, str | None], Sequence[int]]
     """Seqnos of each text that commits by itself, with its default database."""
@@ -39,6 +40,7 @@ class ToldEngines:
     """Tables whose engine lives on in another, by CREATE TABLE .. LIKE."""
     is_clear: bool
     """Without temporary tables, which hide others of their name."""
+    letters: LetterCase
     undone: list[tuple[int, tuple[int, str] | None]] = field(default_factory=list)
     """Seqnos of statements that failed or were rolled back; with a table and where it was made, if nothing but that was
     changed."""
@@ -51,28 +53,30 @@ class ToldEngines:
         texts: Iterable[LoggedText],
         statements: Iterable[tuple[int, LogPosition, Item]],
         flavor: Flavor,
+        letters: LetterCase,
         *,
         is_clear: bool,
     ) -> ToldEngines:
         """``texts``: those that commit by themselves. ``statements``: all of the window, with their transactions'
-        seqnos. ``is_clear``: no routine or trigger makes temporary tables."""
+        seqnos. ``letters``: how names are compared; ``is_clear``: no routine or trigger makes temporary tables."""
         texts, statements = tuple(texts), tuple(statements)
         is_clear = is_clear and not any(b"TEMPORARY" in item.payload.upper() for _, _, item in statements)
         found = defaultdict[tuple[str, str | None], list[int]](list)
         named, made, ends = (defaultdict[str, list[int]](list) for _ in range(3))
         moved, copied = set[str](), set[str]()
         for text in texts:
-            facts = text.facts
+            facts = letters.facts(text.facts)
             found[text.sql, text.context.database].append(text.seqno)
-            moved.update(_name(old) for old, _ in facts.moves)
-            copied.update(_name(old) for old, _ in facts.copies)
+            moved.update(str(old) for old, _ in facts.moves)
+            copied.update(str(old) for old, _ in facts.copies)
             for key in facts.tables:
-                named[_name(key)].append(text.seqno)
-            for key in _made(text):
-                made[_name(key)].append(text.seqno)
-            for key in _made(text) or (facts.tables if is_clear and _drops(text) else ()):
-                ends[_name(key)].append(text.seqno)
-        told = cls(found, named, made, ends, frozenset(moved), frozenset(copied), is_clear)
+                named[str(key)].append(text.seqno)
+            new = letters.tables(_made(text))
+            for key in new:
+                made[str(key)].append(text.seqno)
+            for key in new or (facts.tables if is_clear and _drops(text) else ()):
+                ends[str(key)].append(text.seqno)
+        told = cls(found, named, made, ends, frozenset(moved), frozenset(copied), is_clear, letters)
         for seqno, source, item in statements:
             told._add(seqno, source, item, flavor)
         told.undone.sort(key=lambda each: each[0])
@@ -83,7 +87,7 @@ class ToldEngines:
         if not has_failed and item.payload[:8].upper() != b"ROLLBACK":
             return
         text = LoggedText.of(seqno, source, item, flavor) if has_failed and item.kind is ItemKind.STATEMENT else None
-        only = None if text is None else _only(text)
+        only = None if text is None else self._only(text)
         if only is not None:
             self.failed[only].append(seqno)
         made = None if only is None else self._made_for(only, seqno)
@@ -101,13 +105,13 @@ class ToldEngines:
 
     def is_ended(self, statement: LoggedText, key: TableKey) -> bool:
         """Whether one of the tables that the statement has made is perhaps not there at the window's end."""
-        name = _name(key)
+        name = self._name(key)
         last = max(self.named.get(name, ()), default=0) if name in self.moved else 0
         return any(last > begin or self._end(begin, name) < math.inf for begin in self._seqnos(statement))
 
     def is_without_transactions(self, statement: LoggedText, key: TableKey) -> bool:
         """Whether each table that the statement has made, and that matters, has shown that it has none."""
-        name, words = _name(key), statement.words
+        name, words = self._name(key), statement.words
         if not self.is_clear or "EXISTS" in words[:6] or _SEQUENCES & set(words):
             return False
         begins = [begin for begin in self._seqnos(statement) if self._undone_within(begin, key) is not None]
@@ -122,11 +126,11 @@ class ToldEngines:
         return self.occurrences.get((statement.sql, statement.context.database), (statement.seqno,))
 
     def _undone_within(self, begin: int, key: TableKey) -> int | None:
-        its = (None, (begin, _name(key)))
+        its = (None, (begin, self._name(key)))
         return self._within([seqno for seqno, only in self.undone if only in its], begin, key)
 
     def _within(self, seqnos: Sequence[int], begin: int, key: TableKey) -> int | None:
-        at, name = bisect_left(seqnos, begin), _name(key)
+        at, name = bisect_left(seqnos, begin), self._name(key)
         # the likeness of a table that is gone has its engine
         end = math.inf if name in self.copied else self._end(begin, name)
         return seqnos[at] if at < len(seqnos) and seqnos[at] < end else None
@@ -135,14 +139,16 @@ class ToldEngines:
         ends = () if name in self.moved else self.ends.get(name, ())
         return next((seqno for seqno in ends if seqno > begin), math.inf)
 
+    def _only(self, text: LoggedText) -> str | None:
+        """The only table that a statement names, if it changes that."""
+        facts = text.facts
+        if facts.kind is not StatementKind.DML or facts.written != facts.tables or facts.routines_used:
+            return None
+        # DELAYED is logged with its error, whatever it has changed
+        return None if len(facts.tables) != 1 or "DELAYED" in text.words else self._name(*facts.tables)
 
-def _only(text: LoggedText) -> str | None:
-    """The only table that a statement names, if it changes that."""
-    facts = text.facts
-    if facts.kind is not StatementKind.DML or facts.written != facts.tables or facts.routines_used:
-        return None
-    # DELAYED is logged with its error, whatever it has changed
-    return None if len(facts.tables) != 1 or "DELAYED" in text.words else _name(*facts.tables)
+    def _name(self, key: TableKey) -> str:
+        return str(self.letters.table(key))
 
 
 def _made(text: LoggedText) -> frozenset[TableKey]:
@@ -158,7 +164,3 @@ def _drops(text: LoggedText) -> bool:
     """Whether none of its tables is there behind a statement."""
     is_drop = text.words[:1] == ("DROP",) and "TABLE" in text.words[1:4]
     return is_drop and not text.context.error_code and not text.facts.temporary
-
-
-def _name(key: TableKey) -> str:
-    return str(key).casefold()

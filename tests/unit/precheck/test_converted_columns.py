@@ -9,6 +9,7 @@ import pytest
 
 from binlane.model import Flavor, TableKey
 from binlane.precheck.tables.converted_columns import _FollowedTables, column_changes, kind_of
+from binlane.schema.letter_case import ANY_CASE
 from binlane.sql.parse.lexer import Dialect, Token, lex
 
 
@@ -65,6 +66,7 @@ def test_a_table_that_the_window_has_made_is_empty_before_its_first_rows(
 
     situation: Any = SimpleNamespace(
         plan=SimpleNamespace(table_maps={TableKey("app", "_t_gho"): firsts}),
+        compared=ANY_CASE.table,
         needs=SimpleNamespace(statements=False, loads=False),
         first_rows=first_rows,
     )

@@ -72,7 +72,12 @@ PLAIN = schema(Table(NAMED, "InnoDB", ()))
         pytest.param(failed(NAMED), schema(TRIGGERED), PLAIN, id="trigger-on-the-target"),
         pytest.param(failed(NAMED), PLAIN, schema(TRIGGERED), id="trigger-on-the-source"),
         pytest.param(failed(NAMED), schema(views=frozenset({NAMED})), PLAIN, id="view"),
-        pytest.param(failed(TableKey("Shop", "T")), schema(views=frozenset({NAMED})), PLAIN, id="view-by-another-case"),
+        pytest.param(
+            failed(TableKey("Shop", "T")),
+            schema(views=frozenset({NAMED}), settings={"lower_case_table_names": "1"}),
+            PLAIN,
+            id="view-by-another-case",
+        ),
         pytest.param(failed(NAMED, altered=Alterations({NAMED: (5,)})), PLAIN, PLAIN, id="altered-in-the-window"),
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, RowCounts, SessionContext, TableKey
 from binlane.plan.window_plan import TableCounts
 from binlane.precheck.situation.situation import Needs
+from binlane.schema.letter_case import lower
 from binlane.schema.model import Column, Generated, Table
 from binlane.schema.normalize import expression_sql, mariadb_default, mysql_default
 from binlane.sql.parse.lexer import Dialect, Token, lex
@@ -18,6 +19,7 @@ from binlane.work.logged_statements import LaneStatement
 from tests.unit.precheck.situations import PLAN, said, schema, situation, target_of
 
 KEY = TableKey("shop", "t")
+CONTEXT = SessionContext(database="shop", charset_client=45)
 UUID = "found UUID() as the default of shop.t.c;"
 UNREAD = "found a text that cannot be split into words as the default of shop.t.c;"
 
@@ -100,3 +102,26 @@ def test_a_generated_column_is_read_as_its_server_means_it(flavor: Flavor, shown
     )
     texts = said(made, "generated-columns")
     assert ["found JSON_OBJECT()" in text for text in texts] == ([True] if found else []), texts
+
+
+@pytest.mark.parametrize("settings", [{}, {"lower_case_table_names": "1"}])
+@pytest.mark.parametrize("name", ["T", "\u0130", "\u039f\u0394\u039f\u03a3"])
+def test_the_default_is_that_of_the_table_which_the_server_means(name: str, settings: dict[str, str]) -> None:
+    """Beside one whose name is the same to who pays no regard to case; also as Python has it."""
+    plain, unsafe = (Column("c", 2, "varchar", default=default) for default in ("'x'", "uuid()"))
+    other = Table(TableKey("shop", name.lower()), "InnoDB", (Column("id", 1, "int"), plain))
+    typed = name if not settings else lower(name)
+    meant = Table(TableKey("shop", typed), "InnoDB", (Column("id", 1, "int"), unsafe))
+    tables = schema(*(() if settings else (other,)), meant, flavor=Flavor.MARIADB, settings=settings)
+    item = Item(ItemKind.STATEMENT, f"INSERT INTO `{name}` (id) VALUES (1)".encode(), context=CONTEXT)
+    header = BlockHeader(5, 5, 1, LogPosition("binlog.000007", 4711), "", 0.0)
+    plan = replace(PLAN, flavor=Flavor.MARIADB, written=frozenset({TableKey("shop", name)}))
+    made = situation(target_of(Flavor.MARIADB), plan, tables, needs=Needs(statements=True))
+    vars(made.target).update(has_table=lambda key: True, makes_temporary_tables=False)
+    vars(made).update(
+        stored_triggers=((), ()),
+        stored_programs=((), ()),
+        program_names=frozenset(),
+        transactions_with=lambda _: [(LaneStatement(0, header, item), header)],
+    )
+    assert [f"UUID() as the default of shop.{name}.c" in text for text in said(made, "unsafe-bodies")] == [True]

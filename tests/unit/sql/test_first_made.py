@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from binlane.model import Flavor, Item, ItemKind, LogPosition, SessionContext, TableKey
+from binlane.schema.letter_case import ANY_CASE, AS_TYPED
 from binlane.schema.model import Table
 from binlane.sql.logged_statement import LoggedText, first_made
 from binlane.sql.requirements import DATABASE_DEFAULT, ENGINE, Requirement
@@ -55,7 +56,13 @@ def texts_of(statements: tuple[str, ...]) -> list[LoggedText]:
 
 @pytest.mark.parametrize(("statements", "is_there", "seqno"), CASES)
 def test_a_table_is_made_where_none_is_there(statements: tuple[str, ...], is_there: bool, seqno: int | None) -> None:
-    assert first_made(texts_of(statements), [KEY] if is_there else []) == {"app.t": seqno}
+    assert first_made(texts_of(statements), [KEY] if is_there else [], ANY_CASE) == {"app.t": seqno}
+
+
+def test_a_table_in_other_letters_is_another_one_where_the_server_tells_them_apart() -> None:
+    statements = texts_of(("CREATE TABLE T (a INT)", MAKES, "DROP TABLE T", MAKES))
+    assert first_made(statements, [], AS_TYPED) == {"app.t": 2}
+    assert first_made(statements, [], ANY_CASE) == {"app.t": 4}
 
 
 @pytest.mark.parametrize("is_dropped", [False, True])

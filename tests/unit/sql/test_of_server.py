@@ -167,3 +167,11 @@ def test_rows_that_a_query_locks_are_not_changed(body: str, found: str | None) -
 def test_what_changes_what_the_server_records_is_found(body: str, found: str | None) -> None:
     assert kept_database(tokens(body)) == found
     assert kept_database(tokens(body), by_definer=True) is None
+
+
+@pytest.mark.parametrize("named", ["\u00c9vil", "\u00e9vil", "EVIL"])
+def test_a_database_that_is_left_out_is_found_by_each_spelling_that_a_server_takes_for_it(named: str) -> None:
+    left_out = LeftOut.of(["\u00c9vil"], [("Shop", "Audit")])
+    assert kept_database(tokens(f"UPDATE `{named}`.t SET a = 1"), left_out) is not None
+    assert kept_database(tokens("UPDATE SHOP.audit SET a = 1"), left_out) == "shop"
+    assert kept_database(tokens("UPDATE shop.t SET a = 1"), left_out) is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor, Item, ItemKind, LogPosition, SessionContext, TableKey
+from binlane.schema.letter_case import ANY_CASE, AS_TYPED, LetterCase
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.told_engines import ToldEngines
 
@@ -16,7 +17,7 @@ TRIGGER = "CREATE TRIGGER r AFTER INSERT ON u FOR EACH ROW INSERT INTO t VALUES 
 DDL = ("CREATE", "DROP", "RENAME", "ALTER")
 
 
-def told(*statements: str, is_clear: bool = True) -> tuple[ToldEngines, LoggedText]:
+def told(*statements: str, is_clear: bool = True, letters: LetterCase = ANY_CASE) -> tuple[ToldEngines, LoggedText]:
     """Of statements with the seqnos 1, 2, 3 ..; a ``!`` in front: it has failed. And the first one."""
     texts: list[LoggedText] = []
     items: list[tuple[int, LogPosition, Item]] = []
@@ -29,7 +30,7 @@ def told(*statements: str, is_clear: bool = True) -> tuple[ToldEngines, LoggedTe
         assert text is not None
         texts.append(text)
     ddl = [text for text, (_, _, item) in zip(texts, items, strict=True) if item.kind is ItemKind.DDL]
-    return ToldEngines.of(ddl, items, Flavor.MARIADB, is_clear=is_clear), texts[0]
+    return ToldEngines.of(ddl, items, Flavor.MARIADB, letters, is_clear=is_clear), texts[0]
 
 
 @pytest.mark.parametrize(
@@ -108,3 +109,10 @@ def test_a_failed_statement_shows_that_its_only_table_has_no_transactions(
     assert engines.is_without_transactions(new, T) is is_shown
     engines, new = told(*statements, is_clear=False)
     assert not engines.is_without_transactions(new, T)
+
+
+def test_a_table_in_other_letters_tells_nothing_where_the_server_tells_them_apart() -> None:
+    statements = (NEW, "!INSERT INTO T VALUES (1), (1)")
+    for letters, is_told in ((ANY_CASE, True), (AS_TYPED, False)):
+        engines, text = told(*statements, letters=letters)
+        assert engines.is_without_transactions(text, T) is is_told

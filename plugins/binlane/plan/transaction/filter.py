@@ -16,6 +16,7 @@ from binlane.binlog.rows_payload import ending_statement, ends_statement
 from binlane.model import Flavor, RowCounts, SessionContext, TableKey
 from binlane.plan.transaction.own_state import own_schema, qualifiers, replica_state
 from binlane.plan.transaction.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
+from binlane.schema.letter_case import LetterCase
 from binlane.shards.selection import Extent, Selection, Undecided
 from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.grant_scope import GrantScope, scope_of_statement
@@ -33,7 +34,7 @@ def decide(
     listed = query.updated_databases if flavor is Flavor.MYSQL and not query.too_many_databases else None
     if (rule := own_schema(selection, query.sql, facts, listed, context, flavor)) is not None:
         return rule
-    if (rule := replica_state(facts, flavor)) is not None:
+    if (rule := replica_state(facts, flavor, LetterCase(selection.folds_names))) is not None:
         return rule
     if not selection.looks_at_statements:
         return None

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Final
 
 from binlane.model import OWN_SCHEMA, Flavor, SessionContext, TableKey
+from binlane.schema.letter_case import LetterCase
 from binlane.shards.selection import OWN, Selection, Undecided
 from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.parse.cursor import END, is_symbol
@@ -107,17 +108,18 @@ def _is_about_default(selection: Selection, tokens: Sequence[Token], context: Se
     return on < len(tokens) and not any(is_symbol(token, ".") for token in tokens[on:])
 
 
-def replica_state(facts: StatementFacts, flavor: Flavor) -> str | None:
+def replica_state(facts: StatementFacts, flavor: Flavor, letters: LetterCase) -> str | None:
     """The rule that leaves out a statement of a ``flavor`` server that changes tables of its place as a
-    replica, and names no other ones."""
-    named = facts.tables | facts.views
+    replica, and names no other ones. ``letters``: how it compares names."""
     is_read = facts.kind in (StatementKind.DDL, StatementKind.DML) and not facts.routines_used
-    if flavor is not Flavor.MARIADB or not is_read or not named:
+    if flavor is not Flavor.MARIADB or not is_read:
         return None
-    is_alone = all(map(_is_replica_s, named)) and facts.databases == {key.database for key in named}
+    named = letters.tables(facts.tables | facts.views)
+    if not named:
+        return None
+    is_alone = all(map(_is_replica_s, named)) and letters.names(facts.databases) == {key.database for key in named}
     return REPLICA_STATE if is_alone else None
 
 
 def _is_replica_s(key: TableKey) -> bool:
-    name = key.table.lower()
-    return key.database.lower() == "mysql" and (name == _TABLE or name.startswith(f"{_TABLE}_"))
+    return key.database == "mysql" and (key.table == _TABLE or key.table.startswith(f"{_TABLE}_"))

@@ -18,7 +18,7 @@ from binlane.errors import UnsupportedEventError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.parts import Part, StatementPart
-from binlane.schema.letter_case import AS_TYPED, LetterCase
+from binlane.schema.letter_case import ANY_CASE, AS_TYPED, LetterCase
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.plain_statement import parted
 
@@ -236,7 +236,7 @@ def is_rename_table(sql: bytes | memoryview) -> bool:
 def are_plain(renames: Sequence[tuple[TableKey, TableKey]]) -> bool:
     """Whether the names can be written anew in any character set, and no two of them differ in letters' case alone."""
     names = {name for pair in renames for name in pair}
-    return all(str(name).isascii() for name in names) and len({str(name).lower() for name in names}) == len(names)
+    return all(str(name).isascii() for name in names) and len({ANY_CASE.table(name) for name in names}) == len(names)
 
 
 def which_are_temporary(

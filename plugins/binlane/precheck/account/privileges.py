@@ -16,8 +16,10 @@ from sqlalchemy import Connection, text
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.lazy_dataclass import dataclass
 from binlane.model import SYSTEM_DATABASES, Flavor, TableKey
+from binlane.schema.letter_case import LetterCase
 from binlane.servers.variables import global_variables
 from binlane.sql.accounts import ACCOUNT_PATTERN, spelled
+from binlane.sql.program_names import folded_name
 
 _GRANT: Final = re.compile(
     r"(?P<verb>GRANT|REVOKE) (?P<privileges>.+?) ON (?:TABLE )?"
@@ -108,10 +110,10 @@ class Grants:
         named, patterns = self._places
         yield from named.get(None, ())
         if database is not None:
-            exact = named.get(self._lower_case(database), ())
+            exact = named.get(self.letter_case.name(database), ())
             yield from exact
             by_name = {grant.account for grant in exact}
-            found = [grant for pattern, grant in patterns if pattern.fullmatch(database)]
+            found = [grant for pattern, grant in patterns if pattern.fullmatch(self.letter_case.name(database))]
             for account in dict.fromkeys(grant.account for grant in found):
                 if account not in by_name:
                     yield _deciding([grant for grant in found if grant.account == account])
@@ -134,14 +136,16 @@ class Grants:
 
     def same(self, one: str | None, other: str | None) -> bool:
         """Whether two names of databases or tables are one."""
-        return one is not None and other is not None and self._lower_case(one) == self._lower_case(other)
+        return one is not None and other is not None and self.letter_case.name(one) == self.letter_case.name(other)
 
     def unescaped(self, database: str) -> str:
         """A database as GRANT names it, without the backslashes before what would be a wildcard."""
         return _ESCAPE.sub(r"\1", database) if self.has_wildcards else database
 
-    def _lower_case(self, name: str) -> str:
-        return name.lower() if self.ignores_case else name
+    @property
+    def letter_case(self) -> LetterCase:
+        """How the server compares names of databases and tables."""
+        return LetterCase(self.ignores_case)
 
     @cached_property
     def _places(self) -> tuple[dict[str | None, list[Grant]], list[tuple[re.Pattern[str], Grant]]]:
@@ -154,9 +158,9 @@ class Grants:
             if grant.database is None:
                 named.setdefault(None, []).append(grant)
             elif self.has_wildcards and _WILDCARD.search(_ESCAPE.sub("", grant.database)):
-                patterns.append((_expression(grant.database, self.ignores_case), grant))
+                patterns.append((_expression(self.letter_case.name(grant.database)), grant))
             else:
-                named.setdefault(self._lower_case(self.unescaped(grant.database)), []).append(grant)
+                named.setdefault(self.letter_case.name(self.unescaped(grant.database)), []).append(grant)
         return named, patterns
 
 
@@ -293,10 +297,11 @@ def proxies_to_grant(lines: Iterable[str]) -> tuple[str, ...]:
     )
 
 
-def routine_grants(lines: Iterable[str]) -> dict[tuple[str, str], frozenset[str]]:
-    """Database and name of each routine that SHOW GRANTS names, in lower case, with the privileges on it."""
+def routine_grants(lines: Iterable[str], letters: LetterCase) -> dict[tuple[str, str], frozenset[str]]:
+    """Database and name of each routine that SHOW GRANTS names, as the server compares them, with the privileges on
+    it."""
     return {
-        (match["database"].lower(), match["routine"].lower()): frozenset(
+        (letters.name(match["database"]), folded_name(match["routine"])): frozenset(
             {*match["names"].split(", "), *((GRANT_OPTION,) if match["option"] else ())}
         )
         for line in lines
@@ -373,8 +378,8 @@ def _is_more_exact(one: Grant, other: Grant) -> bool:
     return before[0] > before[1] and ("%" in theirs or "%" not in ours)
 
 
-def _expression(pattern: str, ignores_case: bool) -> re.Pattern[str]:
+def _expression(pattern: str) -> re.Pattern[str]:
     parts = re.findall(r"\\.|.", pattern, re.DOTALL)
     wild = {"%": ".*", "_": "."}
     expression = "".join(wild.get(part) or re.escape(part[-1]) for part in parts)
-    return re.compile(expression, re.DOTALL | (re.IGNORECASE if ignores_case else 0))
+    return re.compile(expression, re.DOTALL)

@@ -321,7 +321,7 @@ class Target(Server):
     @property
     def routine_grants(self) -> Mapping[tuple[str, str], frozenset[str]]:
         """Privileges on single routines, GRANT OPTION among them, by database and name in lower case."""
-        return routine_grants(self.grant_lines)
+        return routine_grants(self.grant_lines, self.grants.letter_case)
 
     @cached_property
     def accounts(self) -> Accounts:
@@ -373,11 +373,11 @@ class Target(Server):
 
     @cached_property
     def encrypting_databases(self) -> frozenset[str]:
-        """Databases of MySQL, in lower case, whose tables are encrypted unless they say otherwise."""
+        """Databases of MySQL whose tables are encrypted unless they say otherwise."""
         if self.flavor is not Flavor.MYSQL or self.number < _SINCE_DEFAULT_ENCRYPTION:
             return frozenset()
         query = "SELECT schema_name FROM information_schema.schemata WHERE default_encryption = 'YES'"
-        return frozenset(str(name).lower() for (name,) in self.rows(query))
+        return frozenset(str(name) for (name,) in self.rows(query))
 
     @cached_property
     def makes_temporary_tables(self) -> bool:

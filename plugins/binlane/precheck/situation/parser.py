@@ -224,7 +224,7 @@ class StatementJudge:
         first. ``made``: those that the copy makes."""
         facts = statement_facts(item.payload, context, self.session.flavor)
         for name in sorted(facts.functions):
-            if self._programs.are_in(name) or not name.isascii() or name.lower() in made:
+            if self._programs.are_in(name) or not name.isascii() or folded_name(name) in made:
                 continue
             try:
                 self._prepare(f"DO {identifier(name)}()".encode())
@@ -322,14 +322,14 @@ def _made(statement: bytes) -> Iterator[str]:
     if re.match(rb"CREATE\b", statement, re.I):
         # a package has several; what a body names is taken for made as well
         for match in _MADE.finditer(statement):
-            yield match["name"].strip(b'`"').decode("utf-8", "replace").lower()
+            yield folded_name(match["name"].strip(b'`"').decode("utf-8", "replace"))
 
 
 def _verdict(code: int, message: str) -> Verdict | None:
     if code != _NO_ROUTINE:
         return Verdict(code, message, REFUSING[code])
     match = _ROUTINE.search(message)
-    return None if match is None else Verdict(code, message, REFUSING[code], match["name"].strip("`").lower())
+    return None if match is None else Verdict(code, message, REFUSING[code], folded_name(match["name"].strip("`")))
 
 
 REFUSING: Final = {

@@ -301,6 +301,10 @@ class Situation(TargetSituation):
         theirs = frozenset() if self.source is None else self.source.ask(read_databases)
         return frozenset(map(lower, theirs | self.target.ask(read_databases)))
 
+    def compared(self, key: TableKey) -> TableKey:
+        """A table's or view's name, as the target compares it with others."""
+        return self.tables.letter_case.table(key)
+
     @cached_property
     def touched(self) -> frozenset[TableKey]:
         """The tables whose definitions decide whether the window arrives."""
@@ -366,7 +370,7 @@ class Situation(TargetSituation):
     def made_at(self, requirement: Requirement, seqno: int) -> int | None:
         """Where a statement of ``seqno``, or a later one like it, asks for what its text needs: CREATE TABLE IF NOT
         EXISTS asks for nothing where the table is there. None: nowhere."""
-        name = requirement.unless.lower()
+        name = self.tables.letter_case.name(requirement.unless)
         if not name:
             return seqno
         made = self._first_made.get(name, seqno)
@@ -374,7 +378,7 @@ class Situation(TargetSituation):
 
     @cached_property
     def _first_made(self) -> Mapping[str, int | None]:
-        return first_made(self.every_text, self.tables.tables)
+        return first_made(self.every_text, self.tables.tables, self.tables.letter_case)
 
     def may_have_dropped(self, key: TableKey) -> bool:
         """Whether the window has begun, and a table is not there because it may have dropped its database already.
@@ -384,15 +388,15 @@ class Situation(TargetSituation):
         is_gone = self.begun and self.tables.table(key) is None
         return is_gone and lower(key.database) in self.dropped_databases
 
-    def first_written(self, database: str, after: int) -> int | None:
+    def first_written(self, is_it: Callable[[str], bool], after: int) -> int | None:
         """The last seqno of the first block after seqno ``after`` with a statement that commits with others and changes
-        rows of the database, given in lower case; None if there is none."""
-        if not any(key.database.lower() == database for key in self.plan.written):
+        rows of a database; None if there is none. ``is_it``: whether a name is the database's."""
+        if not any(is_it(key.database) for key in self.plan.written):
             return None
 
         def changes(item: Item) -> bool:
             facts = statement_facts(item.payload, item.context or SessionContext(), self.plan.flavor)
-            return any(key.database.lower() == database for key in facts.written)
+            return any(is_it(key.database) for key in facts.written)
 
         return first_statement(self.plans, self.plan, after, changes)
 

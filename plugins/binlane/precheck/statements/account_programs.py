@@ -275,7 +275,7 @@ def _left_out(situation: Situation) -> LeftOut:
     if not selection.selects:
         return NOTHING_LEFT_OUT
     names = [str(name) for (name,) in target.rows("SELECT schema_name FROM information_schema.schemata")]
-    sources = {name: situation.renaming.source(name) for name in names if name.lower() not in SYSTEM_NAMES}
+    sources = {name: situation.renaming.source(name) for name in names if lower(name) not in SYSTEM_NAMES}
     # a name that no database of the source becomes is not the channel's
     on_source = {name: source for name, source in sources.items() if source is not None}
     extents = {name: selection.database(source)[0] for name, source in on_source.items()}
@@ -287,10 +287,7 @@ def _left_out(situation: Situation) -> LeftOut:
         for name, table in found
         if name in on_source and selection.table(TableKey(on_source[name], table)) is not None
     ]
-    return LeftOut(
-        frozenset(spelled(name) for name in databases for spelled in (lower, folded_name)),
-        frozenset((spelled(name), lower(table)) for name, table in tables for spelled in (lower, folded_name)),
-    )
+    return LeftOut.of(databases, tables)
 
 
 def _hidden_name(text: str | None) -> str | None:

@@ -26,7 +26,6 @@ from binlane.plan.transaction.rename import name_of
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
 from binlane.precheck.statements.body_parts import Body, BodyPart, reaching
-from binlane.precheck.statements.row_effects import lower_key
 from binlane.precheck.statements.row_order import RowOrder, takes_rows
 from binlane.safe_text import shown
 from binlane.schema.compare import Severity
@@ -173,7 +172,7 @@ class _Documents:
             parts = (part.expression or "" for each in table.keys for part in each.columns)
             if any(_OF_MANY_VALUES in part.lower() and _names(part, column) for part in parts):
                 return True
-        return any(_names(text, column) for text in self._read_for.get(lower_key(key), ()))
+        return any(_names(text, column) for text in self._read_for.get(self.situation.compared(key), ()))
 
     @cached_property
     def _read_for(self) -> Mapping[TableKey, Sequence[str]]:
@@ -183,15 +182,15 @@ class _Documents:
         source = self.situation.source
         for each in theirs if source is None else ours:
             if each.time.upper().endswith("UPDATE"):
-                found.setdefault(lower_key(each.key), []).append(each.text or "")
+                found.setdefault(self.situation.compared(each.key), []).append(each.text or "")
         for key, clause in () if source is None else source.ask(lambda connection: tuple(_read_checks(connection))):
             database = name_of(self.situation.renaming, key.database)
             if database is not None:
-                found.setdefault(lower_key(TableKey(database, key.table)), []).append(clause)
+                found.setdefault(self.situation.compared(TableKey(database, key.table)), []).append(clause)
         return found
 
     def _is_document(self, key: TableKey, column: str) -> bool:
-        own = lower_key(key)
+        own = self.situation.compared(key)
         return own in self._made or (own, column.lower()) in self._columns
 
     @cached_property
@@ -199,7 +198,7 @@ class _Documents:
         """JSON columns of the MySQL server: MariaDB's are texts."""
         source = self.situation.source_tables
         return frozenset(
-            (lower_key(key), column.name.lower())
+            (self.situation.compared(key), column.name.lower())
             for side in (self.situation.tables, *(() if source is None else (source,)))
             for key, table in side.tables.items()
             for column in table.columns
@@ -212,10 +211,12 @@ class _Documents:
         found = set[TableKey]()
         with_documents = {key for key, _ in self._columns}
         for text in self.situation.every_text:
-            named = set(map(lower_key, text.facts.tables))
+            named = set(map(self.situation.compared, text.facts.tables))
             if "JSON" in text.words or ("LIKE" in text.words and not with_documents.isdisjoint(named)):
                 found |= named
-            found |= {lower_key(new) for old, new in text.facts.moves if lower_key(old) in found | with_documents}
+            for old, new in text.facts.moves:
+                if self.situation.compared(old) in found | with_documents:
+                    found.add(self.situation.compared(new))
         return frozenset(found)
 
 

@@ -18,6 +18,7 @@ from binlane.safe_text import shown
 from binlane.schema.compare import Severity
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import TokenKind
+from binlane.sql.program_names import folded_name
 
 _MOST_FINDINGS: Final = 20
 _TODO: Final = (
@@ -38,7 +39,7 @@ def check_called(situation: Situation) -> Iterator[Finding]:
     if ours is None or theirs is None:
         return
     # what the window makes, other checks look at
-    missing = ours - theirs - situation.asked.made
+    missing = {name for name in ours - theirs if folded_name(name) not in situation.asked.made}
     if not missing:
         return
 

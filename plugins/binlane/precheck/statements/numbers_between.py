@@ -18,11 +18,11 @@ from binlane.model import ItemKind, TableKey
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
 from binlane.precheck.statements.body_parts import Body, bodies, fires, runs_bodies
-from binlane.precheck.statements.row_effects import lower_key
 from binlane.precheck.statements.row_order import RowOrder, takes_number, takes_rows
 from binlane.precheck.statements.window_statements import firing, reaching_statements
 from binlane.safe_text import shown
 from binlane.schema.compare import Severity
+from binlane.schema.letter_case import lower
 from binlane.schema.model import Schema, Table
 from binlane.schema.order_proof import has_one_row
 from binlane.servers.variables import global_variables
@@ -261,12 +261,13 @@ class _Numbers:
 
     def _may_number(self, key: TableKey) -> bool:
         """Whether a table may have an AUTO_INCREMENT column: a view may, and so may what nobody has asked for."""
-        if (known := self._numbered.get(lower_key(key))) is not None:
+        if (known := self._numbered.get(self.situation.compared(key))) is not None:
             return known
-        is_asked = any(key.database.lower() == name.lower() for name in self.situation.tables.databases)
+        letters = self.situation.tables.letter_case
+        is_asked = letters.name(key.database) in letters.names(frozenset(self.situation.tables.databases))
         if not is_asked or self.situation.needs.copies or any(key in side.views for side in self._sides):
             return True
-        return any(key.table.lower() in names for names in self._numbering)
+        return any(lower(key.table) in names for names in self._numbering)
 
     @cached_property
     def _numbering(self) -> Sequence[frozenset[str]]:
@@ -274,7 +275,7 @@ class _Numbers:
         found = [text.tokens for logged, _ in self.situation.transactions_with(_MAKES) if (text := self._text(logged))]
         found += [body.tokens for body in bodies(self.situation)]
         return [
-            frozenset(token.text.lower() for token in tokens)
+            frozenset(lower(token.text) for token in tokens)
             for tokens in found
             if not {*_NUMBERING, "LIKE"}.isdisjoint(token.upper for token in tokens)
         ]
@@ -283,27 +284,29 @@ class _Numbers:
     def _numbered(self) -> Mapping[TableKey, bool]:
         found = dict[TableKey, bool]()
         for key, table in chain.from_iterable(each.tables.items() for each in self._sides):
-            found[lower_key(key)] = found.get(lower_key(key), False) or table.auto_increment is not None
+            name = self.situation.compared(key)
+            found[name] = found.get(name, False) or table.auto_increment is not None
         for text in self.situation.every_text:
             facts = text.facts
             if facts.first is not None and not _NUMBERING.isdisjoint(text.words):
-                found[lower_key(facts.first)] = True
+                found[self.situation.compared(facts.first)] = True
             # each table has had the columns of the other one then
             for old, new in (*facts.moves, *facts.copies):
-                found[lower_key(new)] = found.get(lower_key(new), False) or found.get(lower_key(old), True)
+                was, name = found.get(self.situation.compared(old), True), self.situation.compared(new)
+                found[name] = found.get(name, False) or was
         return found
 
     def _is_temporary(self, key: TableKey) -> bool:
         """Whether no server has, or has had in the window, another table or view of this name: no other session sees
         it."""
         is_known = any(side.table(key) is not None or key in side.views for side in self._sides)
-        return not is_known and lower_key(key) not in self._defined
+        return not is_known and self.situation.compared(key) not in self._defined
 
     @cached_property
     def _defined(self) -> frozenset[TableKey]:
         """Tables that statements of the window make, alter or drop that are not temporary."""
         texts = (text for text in self.situation.every_text if not text.facts.temporary)
-        return frozenset(lower_key(key) for text in texts for key in text.facts.tables)
+        return frozenset(self.situation.compared(key) for text in texts for key in text.facts.tables)
 
     @cached_property
     def _locks(self) -> bool:
@@ -314,7 +317,7 @@ class _Numbers:
     def _are_locked(self, tables: Collection[TableKey]) -> bool:
         """Whether a statement that writes to these tables locks each of them as a whole on the source."""
         known = self.situation.source_tables
-        if known is None or not tables or any(lower_key(key) in self._defined for key in tables):
+        if known is None or not tables or any(self.situation.compared(key) in self._defined for key in tables):
             return False
         found = [known.table(key) for key in tables]
         return all(table is not None and table.engine.lower() in _LOCKED_ENGINES for table in found)

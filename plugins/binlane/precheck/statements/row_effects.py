@@ -8,6 +8,7 @@ from typing import Final
 from binlane.model import TableKey
 from binlane.precheck.statements.body_parts import Body, BodyPart
 from binlane.schema.derived_tables import DERIVED
+from binlane.schema.letter_case import ANY_CASE
 from binlane.schema.model import Column as Definition
 from binlane.schema.model import Key, Table
 from binlane.sql.parse.lexer import Token
@@ -44,12 +45,14 @@ def effects_in_turn(
     for upsert in upserts(body.tokens, body.database):
         if not _leaves_the_same(upsert, fired, written(upsert.key)):
             yield _part(f"{upsert.what} into {upsert.key}, in which the first row or the last one remains,")
-    read, changed_here = set(map(lower_key, reads(body.tokens, body.database))), writes(body.tokens, body.database)
+    # at worst two tables are taken for one
+    compared = ANY_CASE.table
+    read, changed_here = set(map(compared, reads(body.tokens, body.database))), writes(body.tokens, body.database)
     if changed_here and catches_errors(body.tokens):
         yield _part("a handler of errors that depend on the rows before")
-    felt = read & {*map(lower_key, changed_here), *map(lower_key, beside)}
+    felt = read & {*map(compared, changed_here), *map(compared, beside)}
     if body.event:
-        felt |= read & {lower_key(body.difference.key)}
+        felt |= read & {compared(body.difference.key)}
     if felt:
         yield _part(f"a query of {min(map(str, felt))}, which the rows before have changed,")
     elif read and not body.event:
@@ -85,11 +88,6 @@ def _differs_by_row(assignment: Assignment, every: Iterable[Assignment]) -> bool
 def _may_be_of(name: Column, changed: Table | None) -> bool:
     """Whether a name may be a column of the table that is changed, whose value the rows before may have changed."""
     return bool(name.qualifier) or changed is None or _column(changed, name.name) is not None
-
-
-def lower_key(key: TableKey) -> TableKey:
-    """A name as it is compared with others here: at worst two tables are taken for one."""
-    return TableKey(key.database.lower(), key.table.lower())
 
 
 def finds_one_each(fired: Table, columns: frozenset[str]) -> bool:

@@ -17,11 +17,12 @@ from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
 from binlane.precheck.statements.body_parts import Body, BodyPart, has_full_group_by, reaching
 from binlane.precheck.statements.read_order import common_engine
-from binlane.precheck.statements.row_effects import effects_in_turn, lower_key
+from binlane.precheck.statements.row_effects import effects_in_turn
 from binlane.safe_text import shown
 from binlane.schema.common_values import UNKNOWN_CHARSET
 from binlane.schema.compare import Severity
 from binlane.schema.derived_tables import derived_table
+from binlane.schema.letter_case import ANY_CASE
 from binlane.schema.model import Column, Key, KeyColumn, Table
 from binlane.schema.order_proof import is_settled
 from binlane.sql.logged_statement import LoggedText
@@ -137,7 +138,7 @@ class RowOrder:
             if (
                 part.reads is not None
                 and text is not None
-                and part.reads.isdisjoint(map(lower_key, text.facts.written))
+                and part.reads.isdisjoint(map(ANY_CASE.table, text.facts.written))
             ):
                 continue
             yield _finding(logged, f"{part.what} of {program}")
@@ -177,29 +178,31 @@ class RowOrder:
 
     def view_of(self, key: TableKey) -> Sequence[Token] | None:
         """What a view takes its rows by; of one that differs, or is made by the window, any text that it has."""
-        return self._views.get(_any_case(key))
+        return self._views.get(self.situation.compared(key))
 
     @cached_property
-    def _views(self) -> Mapping[tuple[str, str], Sequence[Token]]:
+    def _views(self) -> Mapping[TableKey, Sequence[Token]]:
         # few windows need it
         from binlane.sql.temporary_routines import tokens_of
 
-        situation, found = self.situation, dict[tuple[str, str], Sequence[Token]]()
+        situation, found = self.situation, dict[TableKey, Sequence[Token]]()
         if situation.may_reach_programs:
             for side in situation.stored_programs:
                 for each in side:
                     if each.kind == "view" and each.text is not None:
                         tokens = tokens_of(each.text, situation.plan.flavor, each.sql_mode)
-                        found[_any_case(each.key)] = (*found.get(_any_case(each.key), ()), *_SEPARATED, *(tokens or ()))
+                        name = situation.compared(each.key)
+                        found[name] = (*found.get(name, ()), *_SEPARATED, *(tokens or ()))
         for text in situation.every_text:
             for key in text.facts.views:
                 query = with_column_list(text.tokens_with_places)
-                found[_any_case(key)] = (*found.get(_any_case(key), ()), *_SEPARATED, *query)
+                name = situation.compared(key)
+                found[name] = (*found.get(name, ()), *_SEPARATED, *query)
         return found
 
     def is_numbered(self, key: TableKey) -> bool:
         """Whether a table has an AUTO_INCREMENT column, by the target or by the window."""
-        return any(str(key).casefold() == str(each).casefold() for each in self._numbered)
+        return self.situation.compared(key) in self._numbered
 
     @cached_property
     def _numbered(self) -> frozenset[TableKey]:
@@ -209,13 +212,13 @@ class RowOrder:
             for text in situation.every_text:
                 if "AUTO_INCREMENT" in text.words:
                     found |= text.facts.tables
-        return frozenset(found)
+        return situation.tables.letter_case.tables(frozenset(found))
 
     @cached_property
-    def _made(self) -> Mapping[tuple[str, str], Sequence[Table]]:
+    def _made(self) -> Mapping[TableKey, Sequence[Table]]:
         """The tables that the window makes, temporary ones, too, by their CREATE TABLE and what adds to it, under all
         their names. One that is made or altered otherwise has a definition without columns."""
-        found = dict[tuple[str, str], list[Table]]()
+        found = dict[TableKey, list[Table]]()
         making = (logged for logged, _ in self.situation.transactions_with(_MAKES))
         for logged in sorted(making, key=lambda each: each.header.first_seqno):
             header = logged.header
@@ -227,16 +230,16 @@ class RowOrder:
             if verb == "CREATE":
                 like = self._like(text) if "LIKE" in text.words else None
                 made = like or _definition(key, made_table(text.tokens_with_numbers))
-                found.setdefault(_any_case(key), []).append(made)
-            elif verb == "ALTER" and _any_case(key) in found:
-                before = found[_any_case(key)][-1]
+                found.setdefault(self.situation.compared(key), []).append(made)
+            elif verb == "ALTER" and self.situation.compared(key) in found:
+                before = found[self.situation.compared(key)][-1]
                 altered = altered_table(_as_made(before), text.tokens_with_numbers) if before.columns else None
-                found[_any_case(key)].append(_definition(key, altered))
+                found[self.situation.compared(key)].append(_definition(key, altered))
             for old, new in text.facts.moves:
-                if _any_case(old) in found:
+                if self.situation.compared(old) in found:
                     # each name has had the definitions of both
-                    found.setdefault(_any_case(new), []).extend(
-                        replace(each, key=new) for each in found[_any_case(old)]
+                    found.setdefault(self.situation.compared(new), []).extend(
+                        replace(each, key=new) for each in found[self.situation.compared(old)]
                     )
         return found
 
@@ -298,7 +301,7 @@ class RowOrder:
         situation, within = self.situation, set[TableKey]()
 
         def found(key: TableKey) -> Table | None:
-            made = self._made.get(_any_case(key), ())
+            made = self._made.get(self.situation.compared(key), ())
             if made:
                 # of several of one name, each has the rows of some statement
                 known = situation.tables.table(key)
@@ -347,10 +350,6 @@ def _of_both(target: Table, source: Table) -> Table:
         return target
     plain = (replace(key, unique=False, primary=False) for key in (*target.keys, *source.keys) if key not in both)
     return replace(target, keys=(*(key for key in target.keys if key in both), *plain))
-
-
-def _any_case(key: TableKey) -> tuple[str, str]:
-    return key.database.casefold(), key.table.casefold()
 
 
 def _primary(table: Table) -> tuple[str, ...]:

@@ -17,7 +17,6 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
-from binlane.precheck.statements.row_effects import lower_key
 from binlane.safe_text import shown
 from binlane.schema.compare import Severity
 from binlane.schema.model import TRANSACTIONAL_ENGINES, Table
@@ -99,7 +98,8 @@ class _Timestamps:
         for block in blocks(tokens, database):
             if block.verb == "UPDATE":
                 sets += _set_to(block.clauses.get("SET", ()), name)
-        inserted = (each for each in inserted_in(tokens, database) if lower_key(each.key) == lower_key(key))
+        compared = self.situation.compared
+        inserted = (each for each in inserted_in(tokens, database) if compared(each.key) == compared(key))
         return not all(_is_value(value, name) for value in sets) or any(
             self._row_may_have_null(text, key, name, each.behind) for each in inserted
         )
@@ -137,7 +137,7 @@ class _Timestamps:
 
     def _columns(self, key: TableKey) -> frozenset[str]:
         """In lower case: of the table on both servers, and of what the window makes it."""
-        return self._made.get(lower_key(key), frozenset()) | self._stored(key)
+        return self._made.get(self.situation.compared(key), frozenset()) | self._stored(key)
 
     def _stored(self, key: TableKey) -> frozenset[str]:
         columns = (each for table in self._tables(key) for each in table.columns)
@@ -145,7 +145,7 @@ class _Timestamps:
 
     def _visible(self, key: TableKey) -> tuple[str, ...]:
         """The columns of a list of rows without names; none where the window has changed them."""
-        if lower_key(key) in self._made:
+        if self.situation.compared(key) in self._made:
             return ()
         tables = self._tables(key)
         return tuple(each.name.lower() for each in tables[0].columns if not each.invisible) if tables else ()
@@ -171,11 +171,11 @@ class _Timestamps:
         for text in self.situation.every_text:
             key = text.facts.first
             if key is not None and (names := frozenset(timestamps_not_null(text.tokens))):
-                found[lower_key(key)] = found.get(lower_key(key), frozenset()) | names
+                found[self.situation.compared(key)] = found.get(self.situation.compared(key), frozenset()) | names
             for old, new in (*text.facts.moves, *text.facts.copies):
-                none = frozenset[str]()
-                if names := found.get(lower_key(new), none) | found.get(lower_key(old), none) | self._stored(old):
-                    found[lower_key(new)] = names
+                none, before, name = frozenset[str](), self.situation.compared(old), self.situation.compared(new)
+                if names := found.get(name, none) | found.get(before, none) | self._stored(old):
+                    found[name] = names
         return found
 
 

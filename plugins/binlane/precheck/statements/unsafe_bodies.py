@@ -97,26 +97,23 @@ def _defaults(situation: Situation) -> Iterator[Finding]:
         if text is None:
             continue
         for key in text.facts.written:
-            for column, what in unsafe.get((key.database.lower(), key.table.lower()), {}).items():
+            for column, what in unsafe.get(situation.compared(key), {}).items():
                 if fills_by_default(text.tokens, text.sql, column):
                     yield _finding(logged, f"{what} as the default of {key}.{column}")
 
 
-def _unsafe_defaults(situation: Situation) -> Iterator[tuple[tuple[str, str], Mapping[str, str]]]:
-    """By table in lower case, the columns with such a default."""
+def _unsafe_defaults(situation: Situation) -> Iterator[tuple[TableKey, Mapping[str, str]]]:
+    """By table, as the target compares it, the columns with such a default."""
     sides = [situation.tables, *([] if situation.source_tables is None else [situation.source_tables])]
-    written = {(key.database.lower(), key.table.lower()) for key in (*situation.plan.written, *situation.plan.loaded)}
-    for key in written:
+    for key in sorted({*situation.plan.written, *situation.plan.loaded}, key=str):
         found = dict[str, str]()
         for side in sides:
-            table = side.table(TableKey(*key)) or next(
-                (each for name, each in side.tables.items() if (name.database.lower(), name.table.lower()) == key), None
-            )
+            table = side.table(key)
             if table is not None:
                 differs = situation.target.flavor is not situation.plan.flavor
                 found |= _of_table(table, side.flavor, differs=differs)
         if found:
-            yield key, found
+            yield situation.compared(key), found
 
 
 def _of_table(table: Table, flavor: Flavor, *, differs: bool) -> Mapping[str, str]:

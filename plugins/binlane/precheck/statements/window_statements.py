@@ -7,6 +7,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +24,7 @@ from binlane.precheck.target.portability import check_features
 from binlane.precheck.target.sql_writer import check_packets
 from binlane.safe_text import hides_secrets, shown
 from binlane.schema.compare import Severity
-from binlane.schema.letter_case import LetterCase
+from binlane.schema.letter_case import ANY_CASE, LetterCase
 from binlane.schema.programs import Program
 from binlane.servers.variables import version_number
 from binlane.sql.logged_statement import LoggedText
@@ -162,9 +163,9 @@ def _orders_rows(situation: Situation, name: str, seqno: int) -> bool:
     # few windows need it
     from binlane.precheck.statements.read_order import is_in_key_order
 
-    altered = situation.plan.altered
+    altered, compared = situation.plan.altered, situation.tables.letter_case.name
     for key, table in situation.tables.tables.items():
-        if str(key).casefold() == name.casefold():
+        if compared(str(key)) == compared(name):
             first = min(altered.tables.get(key, (seqno,)))
             return first >= seqno and is_in_key_order(situation, table)
     return False
@@ -244,7 +245,7 @@ def check_temporary_tables(situation: Situation) -> Iterator[Finding]:
     from binlane.sql.temporary_routines import Act, Call, doubts
 
     bodies, is_allowed = _bodies(situation), situation.channel.apply.allow_unsafe
-    made = {str(key).casefold() for key in plan.altered.tables}
+    made = {ANY_CASE.table(key) for key in plan.altered.tables}
     calls, unread = list[Call[LaneStatement]](), dict[TableKey, LaneStatement]()
     for call in _calls(situation, bodies):
         for deed in call.behind:
@@ -254,7 +255,7 @@ def check_temporary_tables(situation: Situation) -> Iterator[Finding]:
     for key, logged in () if is_allowed else islice(unread.items(), _MOST_FINDINGS):
         expected = "texts that the account may read, behind which no temporary table can be"
         yield _of_call(logged, expected, f"the text of {key}, which it may not", _TODO_UNREAD[target.flavor])
-    found = doubts(calls, lambda key: str(key) in made or target.has_table(key), bodies.leaving)
+    found = doubts(calls, lambda key: key in made or target.has_table(key), bodies.leaving)
     # MariaDB's log may tell of the table's end in a later window: without the table the lane stops by itself
     stops = plan.flavor is not Flavor.MYSQL
     refused = (each for each in found if (not stops if each.fails else not is_allowed))
@@ -530,11 +531,16 @@ def _dropped_triggers(situation: Situation) -> Iterator[Finding]:
     for name, seqno in dropped_unmade(
         (each.seqno, change) for each in situation.every_text for change in _changes(each)
     ):
-        before = None if name in there else situation.first_written(name.database, 0)
+        is_it = partial(_is_folded, name.database)
+        before = None if name in there else situation.first_written(is_it, 0)
         if before is not None and before < seqno:
             found = "no such trigger, and statements of its database in front that may have fired it on the source"
             expected = "one as the source had, which the window drops"
             yield Finding(Severity.FATAL, f"{name}: trigger of seqno {seqno}", expected, found, _TODO_DROPPED, seqno)
+
+
+def _is_folded(wanted: str, database: str) -> bool:
+    return folded(TableKey(database, "")).database == wanted
 
 
 def _calls(situation: Situation, bodies: Bodies) -> Iterator[Call[LaneStatement]]:

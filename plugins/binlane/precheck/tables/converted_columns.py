@@ -14,7 +14,6 @@ from typing import Final, NamedTuple
 from binlane.model import TableKey
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
-from binlane.precheck.statements.row_effects import lower_key
 from binlane.schema.compare import Severity
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.cursor import is_symbol
@@ -90,32 +89,32 @@ class _FollowedTables:
     def __init__(self, situation: Situation) -> None:
         self.situation = situation
         self.known: dict[TableKey, _Kinds | None] = {}
-        """By name in lower case; None for a name that no table has any more."""
+        """By name as the target compares it; None for a name that no table has any more."""
         self.made: dict[TableKey, int] = {}
         """The seqnos of the statements that have made tables without rows."""
 
     def kinds(self, key: TableKey) -> _Kinds:
         """The kinds of a table's columns as the next statement finds them."""
-        if lower_key(key) not in self.known:
+        if self.situation.compared(key) not in self.known:
             table = self.situation.tables.table(key)
             columns = () if table is None else table.columns
-            self.known[lower_key(key)] = {each.name.lower(): kind_of(each.data_type) for each in columns}
-        return self.known[lower_key(key)] or {}
+            self.known[self.situation.compared(key)] = {each.name.lower(): kind_of(each.data_type) for each in columns}
+        return self.known[self.situation.compared(key)] or {}
 
     def is_empty(self, key: TableKey, seqno: int) -> bool:
         """Whether a table is provably without rows, as the new table of an online change of definitions is."""
-        made = self.made.get(lower_key(key))
+        made = self.made.get(self.situation.compared(key))
         return made is not None and not self._may_write(key) and not self._may_have_rows(key, made, seqno)
 
     def _may_write(self, key: TableKey) -> bool:
         """Whether a statement of the window may write rows of a table of this name."""
         needs = self.situation.needs
-        return (needs.statements or needs.loads) and (self._is_unread or lower_key(key) in self._written)
+        return (needs.statements or needs.loads) and (self._is_unread or self.situation.compared(key) in self._written)
 
     @cached_property
     def _written(self) -> frozenset[TableKey]:
         plan = self.situation.plan
-        return frozenset(map(lower_key, (*plan.written, *plan.loaded)))
+        return frozenset(map(self.situation.compared, (*plan.written, *plan.loaded)))
 
     @cached_property
     def _is_unread(self) -> bool:
@@ -124,7 +123,7 @@ class _FollowedTables:
 
     def _may_have_rows(self, key: TableKey, made: int, seqno: int) -> bool:
         """Whether rows of a table may be in the log behind ``made`` and up to ``seqno``."""
-        firsts = self._firsts.get(lower_key(key), ())
+        firsts = self._firsts.get(self.situation.compared(key), ())
         if any(made < first <= seqno for _, first in firsts):
             return True
         # a former table of the name may have had the definition of later rows, too
@@ -134,11 +133,11 @@ class _FollowedTables:
 
     @cached_property
     def _firsts(self) -> Mapping[TableKey, Sequence[tuple[TableKey, int]]]:
-        """The first seqno of each definition that rows were logged with, and the table's name there, by name in lower
-        case."""
+        """The first seqno of each definition that rows were logged with, and the table's name there, by name as the
+        target compares it."""
         found = dict[TableKey, list[tuple[TableKey, int]]]()
         for key, maps in self.situation.plan.table_maps.items():
-            found.setdefault(lower_key(key), []).extend((key, first) for first in maps.values())
+            found.setdefault(self.situation.compared(key), []).extend((key, first) for first in maps.values())
         return found
 
     def take(self, text: LoggedText) -> None:
@@ -149,26 +148,26 @@ class _FollowedTables:
         if facts.first is not None and text.words[:1] == ("CREATE",) and "TABLE" in text.words[:4]:
             self._make(text, facts.first)
         elif facts.first is not None and is_alter_table(text.words):
-            self.known[lower_key(facts.first)] = _altered(self.kinds(facts.first), text.tokens)
+            self.known[self.situation.compared(facts.first)] = _altered(self.kinds(facts.first), text.tokens)
         for old, new in facts.moves:
-            kinds, made = self.kinds(old), self.made.get(lower_key(old))
+            kinds, made = self.kinds(old), self.made.get(self.situation.compared(old))
             if "PARTITION" in text.words:
                 # both names have a table then, of the same columns
-                self.made.pop(lower_key(old), None)
+                self.made.pop(self.situation.compared(old), None)
                 made = None
             else:
                 self._forget(old)
-            self.known[lower_key(new)] = kinds
+            self.known[self.situation.compared(new)] = kinds
             if made is None:
-                self.made.pop(lower_key(new), None)
+                self.made.pop(self.situation.compared(new), None)
             elif not self._may_have_rows(old, made, text.seqno):
-                self.made[lower_key(new)] = text.seqno
+                self.made[self.situation.compared(new)] = text.seqno
         # a table that becomes a partition goes behind its columns
         for key in facts.dropped:
             self._forget(key)
 
     def _make(self, text: LoggedText, key: TableKey) -> None:
-        own = lower_key(key)
+        own = self.situation.compared(key)
         if "EXISTS" in text.words[:6] and "REPLACE" not in text.words[:4] and self.kinds(key):
             # the table is there already
             return
@@ -184,12 +183,13 @@ class _FollowedTables:
             self.made[own] = text.seqno
 
     def _forget(self, key: TableKey) -> None:
-        self.known[lower_key(key)] = None
-        self.made.pop(lower_key(key), None)
+        self.known[self.situation.compared(key)] = None
+        self.made.pop(self.situation.compared(key), None)
 
     def _forget_database(self, database: str) -> None:
+        compared = self.situation.tables.letter_case.name
         for key in (*self.known, *self.situation.tables.tables):
-            if key.database.lower() == database.lower():
+            if compared(key.database) == compared(database):
                 self._forget(key)
 
 

@@ -325,15 +325,16 @@ def _may_be_read_only(situation: Situation) -> bool:
 
 
 def _spells(situation: Situation) -> dict[str, list[_Spell]]:
-    """By name in lower case, on the target and as the window's statements change it."""
+    """By name as the target compares it, there and as the window's statements change it."""
+    compared = situation.tables.letter_case.name
     switches: dict[str, list[tuple[int, bool]]] = defaultdict(list)
     for name in situation.target.read_only_databases:
-        switches[name.lower()].append((0, True))
+        switches[compared(name)].append((0, True))
     for statement in situation.every_text:
         is_on = _option(statement)
         if is_on is not None:
             for name in statement.facts.databases:
-                switches[name.lower()].append((statement.seqno, is_on))
+                switches[compared(name)].append((statement.seqno, is_on))
     found: dict[str, list[_Spell]] = defaultdict(list)
     for name, given in switches.items():
         since: int | None = None
@@ -363,17 +364,18 @@ def _sets_more(statement: LoggedText) -> bool:
 
 def _changes(situation: Situation, name: str, spell: _Spell) -> Iterator[int]:
     """Seqnos in the spell at which the window changes the database."""
-    plan = situation.plan
+    plan, letters = situation.plan, situation.tables.letter_case
     for key in plan.applied_tables:
-        if key.database.lower() == name:
+        if letters.name(key.database) == name:
             seqno = situation.first_rows(key, spell.first)
             if seqno is not None and spell.has(seqno):
                 yield seqno
     for statement in situation.every_text:
-        named = {each.lower() for each in statement.facts.databases}
-        if name in named and spell.has(statement.seqno) and (_option(statement) is None or _sets_more(statement)):
+        if name not in letters.names(statement.facts.databases) or not spell.has(statement.seqno):
+            continue
+        if _option(statement) is None or _sets_more(statement):
             yield statement.seqno
-    seqno = situation.first_written(name, spell.first)
+    seqno = situation.first_written(lambda database: letters.name(database) == name, spell.first)
     if seqno is not None and spell.has(seqno):
         yield seqno
 

@@ -64,8 +64,9 @@ def check_rolled_back_engines(situation: Situation) -> Iterator[Finding]:
         yield Finding(Severity.FATAL, "target: privilege SELECT", expected, "not on all databases", "grant it")
     source, target = situation.everything
     if source is not None:
-        theirs = set(map(str.lower, source.databases))
-        target = target.of({name for name in target.databases if name.lower() in theirs})
+        letters = target.letter_case
+        theirs = letters.names(frozenset(source.databases))
+        target = target.of({name for name in target.databases if letters.name(name) in theirs})
     hidden = target.tables.keys() - keys
     yield from islice(_of_other_kinds(source, target, hidden), _MOST_FINDINGS)
     yield from islice(_given_in_the_window(situation, source, keys, others=True), _MOST_FINDINGS)
@@ -79,9 +80,9 @@ def _reaches_further(situation: Situation) -> bool:
     plan, servers = situation.plan, [each for each in (situation.source_tables, situation.tables) if each is not None]
     if ANY_TABLE in plan.undone:
         return True
-    views = {_name(key) for schema in servers for key in schema.views}
+    views = {situation.compared(key) for schema in servers for key in schema.views}
     for key in plan.undone_tables:
-        if plan.altered.names(key) or _name(key) in views:
+        if plan.altered.names(key) or situation.compared(key) in views:
             return True
         if any(table.triggers for schema in servers if (table := schema.table(key)) is not None):
             return True
@@ -146,13 +147,13 @@ def _given_in_the_window(
 
     ``source``: None for an archive. ``others``: all but ``keys``.
     """
-    named, told = set(map(_name, keys)), None
+    named, told = set(map(situation.compared, keys)), None
     for statement in situation.asked.texts:
         words, engine = statement.words, _option(statement, "ENGINE")
         if words[:1] not in (("CREATE",), ("ALTER",)) or "TABLE" not in words[:6]:
             continue
         for key in sorted(statement.facts.tables, key=str):
-            if (_name(key) in named) is others:
+            if (situation.compared(key) in named) is others:
                 continue
             ours = None if source is None else source.table(key)
             if words[0] == "ALTER" and engine is not None:
@@ -205,7 +206,8 @@ def _told(situation: Situation) -> ToldEngines:
     found = situation.transactions_with(_EACH)
     statements = ((logged.header.last_seqno, logged.header.source, logged.item) for logged, _ in found)
     is_clear = not situation.target.makes_temporary_tables
-    return ToldEngines.of(situation.every_text, statements, situation.plan.flavor, is_clear=is_clear)
+    letters = situation.tables.letter_case
+    return ToldEngines.of(situation.every_text, statements, situation.plan.flavor, letters, is_clear=is_clear)
 
 
 def _given_since(situation: Situation, target: Schema, keys: Collection[TableKey]) -> Iterator[Finding]:
@@ -299,36 +301,38 @@ def check_copied_engines(situation: Situation) -> Iterator[Finding]:
     """
     if situation.allow_nontransactional:
         return
-    plan = situation.plan
-    written = {_name(key) for key in (*plan.applied_tables, *plan.written, *plan.loaded, *plan.undone_tables)}
-    known = {_name(key) for key, table in situation.tables.tables.items() if not table.transactional}
+    plan, compared = situation.plan, situation.compared
+    written = {compared(key) for key in (*plan.applied_tables, *plan.written, *plan.loaded, *plan.undone_tables)}
+    known = {compared(key) for key, table in situation.tables.tables.items() if not table.transactional}
     for statement in situation.asked.texts if known else ():
-        for key in _made(statement, known):
-            if _name(key) in written:
+        for key in _made(statement, known, compared):
+            if compared(key) in written:
                 where = f"{statement.where}: engine of {key}"
                 yield Finding(Severity.FATAL, where, "a transactional one", "one without transactions", _ADVICE_MADE)
 
 
-def _made(statement: LoggedText, known: set[str]) -> Iterator[TableKey]:
+def _made(statement: LoggedText, known: set[TableKey], compared: Callable[[TableKey], TableKey]) -> Iterator[TableKey]:
     """The tables that the statement makes of those that are ``known``, which follows."""
     words, facts = statement.words, statement.facts
     if words[:1] not in (("CREATE",), ("ALTER",), ("RENAME",), ("DROP",)) or facts.temporary:
         return
-    old = _likeness(statement, facts.tables) if words[0] == "CREATE" else None
-    made = [key for key in facts.tables if key != old] if old is not None and _name(old) in known else []
+    old = _likeness(statement, facts.tables, compared) if words[0] == "CREATE" else None
+    made = [key for key in facts.tables if key != old] if old is not None and compared(old) in known else []
     engine = index_of(words, "ENGINE")
     is_safe = engine is not None and {*map(str.lower, words[engine + 1 : engine + 3])} & TRANSACTIONAL_ENGINES
     if words[0] in ("CREATE", "DROP") or (words[0] == "ALTER" and is_safe):
-        known -= {_name(key) for key in facts.tables if key != old}
+        known -= {compared(key) for key in facts.tables if key != old}
     for before, after in facts.moves:
-        if _name(before) in known:
-            known.discard(_name(before))
+        if compared(before) in known:
+            known.discard(compared(before))
             made.append(after)
-    known |= {_name(key) for key in made}
+    known |= {compared(key) for key in made}
     yield from made
 
 
-def _likeness(statement: LoggedText, tables: frozenset[TableKey]) -> TableKey | None:
+def _likeness(
+    statement: LoggedText, tables: frozenset[TableKey], compared: Callable[[TableKey], TableKey]
+) -> TableKey | None:
     """What CREATE TABLE .. LIKE names."""
     at = index_of(statement.words, "LIKE")
     if at is None:
@@ -336,11 +340,7 @@ def _likeness(statement: LoggedText, tables: frozenset[TableKey]) -> TableKey | 
     texts = [token.text for token in statement.tokens[at + 1 : at + 4]]
     whole = TableKey(texts[0], texts[2]) if len(texts) == 3 and texts[1] == "." else None
     key = whole or TableKey(statement.context.database or "", texts[0] if texts else "")
-    return next((table for table in tables if _name(table) == _name(key)), None)
-
-
-def _name(key: TableKey) -> str:
-    return str(key).casefold()
+    return next((table for table in tables if compared(table) == compared(key)), None)
 
 
 def check_table_settings(situation: Situation) -> Iterator[Finding]:

@@ -90,11 +90,12 @@ def _missing_keyring(situation: Situation) -> tuple[str, str] | None:
 
 def _by_database(situation: Situation) -> Iterator[tuple[str, int]]:
     """Tables that a MySQL target encrypts because their database says so."""
+    letters = situation.tables.letter_case
     for each in situation.every_text:
         key = each.facts.first
         if each.words[:2] != ("CREATE", "TABLE") or key is None or "ENCRYPTION" in each.words:
             continue
-        if key.database.lower() in situation.target.encrypting_databases:
+        if letters.name(key.database) in letters.names(situation.target.encrypting_databases):
             yield str(key), each.seqno
 
 

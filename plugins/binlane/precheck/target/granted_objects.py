@@ -6,13 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from binlane.model import SYSTEM_DATABASES, TableKey
+from binlane.model import TableKey
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
 from binlane.schema.compare import Severity
+from binlane.schema.letter_case import is_system
 from binlane.sql.grant_scope import scope_of_statement
 from binlane.sql.logged_statement import LoggedText, index_of, split
 from binlane.sql.parse.facts import StatementKind
+from binlane.sql.program_names import folded_name
 
 _MAKING: Final = frozenset({"CREATE", "ALL", "ALL PRIVILEGES"})
 """With one of these a server grants on a table that is not there yet."""
@@ -31,11 +33,12 @@ def check_granted_objects(situation: Situation) -> Iterator[Finding]:
     there, compared = situation.planned, situation.planned.letter_case
     made = (key for text in texts if text.facts.kind is StatementKind.DDL for key in text.facts.tables)
     tables = compared.tables(frozenset((*there.tables, *there.views, *made)))
-    routines = {(compared.name(database), name.lower()) for database, name in there.routines}
+    routines = {(compared.name(database), folded_name(name)) for database, name in there.routines}
     for text, (key, is_routine) in granted:
         if is_routine:
-            is_there = (compared.name(key.database), key.table.lower()) in routines
-            is_there = is_there or key.table.lower() in situation.asked.made or situation.target.has_routine(key)
+            name = folded_name(key.table)
+            is_there = (compared.name(key.database), name) in routines
+            is_there = is_there or name in situation.asked.made or situation.target.has_routine(key)
         else:
             # a view may have been made since the window was read
             is_there = compared.table(key) in tables or situation.target.has_table(key)
@@ -55,7 +58,7 @@ def _object_of(text: LoggedText) -> tuple[TableKey, bool] | None:
     if text.words[:1] != ("GRANT",):
         return None
     found = scope_of_statement(text.tokens, text.context.database)
-    if found is None or not found[0].table or found[0].database.lower() in SYSTEM_DATABASES:
+    if found is None or not found[0].table or is_system(found[0].database):
         return None
     scope, is_routine = found
     end = index_of(text.words, "ON")

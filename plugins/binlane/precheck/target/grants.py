@@ -31,10 +31,12 @@ from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
 from binlane.precheck.target.definers import setters
 from binlane.schema.compare import Severity
+from binlane.schema.letter_case import LetterCase
 from binlane.servers.variables import global_variables
 from binlane.sql.grant_scope import ROUTINES, GrantScope, scope_of_name
 from binlane.sql.logged_statement import LoggedText, index_of, split
 from binlane.sql.parse.lexer import Token
+from binlane.sql.program_names import folded_name
 
 _Version = tuple[int, int, int]
 _DYNAMIC: Final = re.compile(r"[A-Z]+(?:_[A-Z]+)+")
@@ -217,7 +219,7 @@ def _may_pass_on(name: str, scope: GrantScope, account: _Account) -> bool:
 
 
 def _may_pass_on_routine(name: str, scope: GrantScope, account: _Account) -> bool:
-    key = scope.database.lower(), scope.table.lower()
+    key = account.grants.letter_case.name(scope.database), folded_name(scope.table)
     own = account.routines.get(key, frozenset())
 
     def is_held(each: str) -> bool:
@@ -327,7 +329,7 @@ def _set(statement: LoggedText, account: _Account) -> Iterator[Finding]:
         yield from _needed(statement, account, "UPDATE", "mysql")
 
 
-def _made_routine(statement: LoggedText) -> Iterator[tuple[str, str]]:
+def _made_routine(statement: LoggedText, letters: LetterCase) -> Iterator[tuple[str, str]]:
     words = statement.words[:12]
     at = index_of(words, *ROUTINES, "TABLE", "VIEW", "TRIGGER", "EVENT", "DATABASE", "USER", "ROLE", "SERVER")
     if words[0] != "CREATE" or at is None or words[at] not in ROUTINES or "SONAME" in statement.words:
@@ -335,11 +337,11 @@ def _made_routine(statement: LoggedText) -> Iterator[tuple[str, str]]:
     rest = [token for token in statement.tokens[at + 1 : at + 8] if token.upper not in ("IF", "NOT", "EXISTS", "BODY")]
     scope = scope_of_name(rest[: 3 if len(rest) > 2 and rest[1].text == "." else 1], statement.context.database)
     if scope is not None:
-        yield scope.database.lower(), scope.table.lower()
+        yield letters.name(scope.database), folded_name(scope.table)
 
 
 def _made(statement: LoggedText, account: _Account) -> Iterator[Finding]:
-    account.made.update(_made_routine(statement))
+    account.made.update(_made_routine(statement, account.grants.letter_case))
     words = statement.words[:8]
     if "ROLE" in (words[1:2] if words[1:3] != ("OR", "REPLACE") else words[3:4]):
         yield from _made_roles(statement, account)

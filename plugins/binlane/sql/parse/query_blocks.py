@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey, number_of
+from binlane.rename_rules import lower
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import Token, TokenKind
 
@@ -298,7 +299,7 @@ def _with_one_qualifier(tokens: Sequence[Token], sources: Sequence[Source]) -> l
             found.append(tokens[at])
             at += 1
             continue
-        database, name = chain[0].text.lower(), chain[2].text.lower()
+        database, name = lower(chain[0].text), chain[2].text.lower()
         owner = next((each.alias for each in sources if _is_named(each, database, name)), f"{database}{_IN}{name}")
         found += (Token(TokenKind.NAME, owner), *chain[3:])
         at += 5
@@ -308,7 +309,7 @@ def _with_one_qualifier(tokens: Sequence[Token], sources: Sequence[Source]) -> l
 def _is_named(source: Source, database: str, name: str) -> bool:
     """Servers take an alias behind the database, too."""
     key = source.table
-    return key is not None and key.database.lower() == database and source.alias in (name, f"{database}{_IN}{name}")
+    return key is not None and lower(key.database) == database and source.alias in (name, f"{database}{_IN}{name}")
 
 
 def _sources(tokens: Sequence[Token], scope: _Scope) -> tuple[list[Source], list[Equality]]:
@@ -407,7 +408,7 @@ def _source(tokens: Sequence[Token], scope: _Scope) -> Source:
     alias = (behind[0].text if named else chain[-1]).lower()
     if len(chain) == 1 and chain[0].lower() in scope.common:
         return Source(alias, None, scope.common[chain[0].lower()])
-    return Source(f"{key.database.lower()}{_IN}{alias}" if alias in scope.doubled else alias, key, name=name)
+    return Source(f"{lower(key.database)}{_IN}{alias}" if alias in scope.doubled else alias, key, name=name)
 
 
 def _factors(tokens: Sequence[Token]) -> Iterator[tuple[bool, Sequence[Token]]]:

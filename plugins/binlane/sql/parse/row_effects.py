@@ -12,6 +12,7 @@ from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from binlane.model import TableKey
+from binlane.rename_rules import lower
 from binlane.sql.parse.cursor import RESERVED, is_symbol
 from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.query_blocks import Column, blocks, call_end, columns_in, items, plain_column
@@ -192,7 +193,7 @@ def has_row_beside(tokens: Sequence[Token], table: TableKey | None) -> bool:
     for end in (*(at for at in range(begin, len(tokens)) if is_symbol(tokens[at], ";")), len(tokens)):
         statement = tokens[begin:end]
         begin = end + 1
-        names = {token.text.lower() for token in statement if token.kind in _NAMES}
+        names = {lower(token.text) for token in statement if token.kind in _NAMES}
         has_variable = any(token.kind is TokenKind.VARIABLE for token in statement)
         if not has_variable and names.isdisjoint(_OF_THE_ROW):
             continue
@@ -203,7 +204,7 @@ def has_row_beside(tokens: Sequence[Token], table: TableKey | None) -> bool:
             for item in items(statement[at + 1 :])
         )
         is_beside = is_own or statement[at].upper in _CHANGES
-        if table is None or not is_beside or table.table.lower() in names:
+        if table is None or not is_beside or lower(table.table) in names:
             return False
     return True
 

@@ -16,6 +16,7 @@ from typing import Final
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
+from binlane.rename_rules import lower
 from binlane.sql.parse.cursor import find_word, group_end, is_list_of_rows, is_symbol
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
@@ -161,8 +162,8 @@ def _replaces(head: Sequence[Token]) -> bool:
 
 
 def _own_tables(facts: StatementFacts) -> str | None:
-    names = {database.lower() for database in facts.databases} & _SERVERS_OWN
-    names -= {key.database.lower() for key in facts.written}
+    names = set(map(lower, facts.databases)) & _SERVERS_OWN
+    names -= {lower(key.database) for key in facts.written}
     return f"tables of {min(names)}" if names else None
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from binlane.model import TableKey
+from binlane.rename_rules import lower
 from binlane.sql.parse.cursor import Cursor, FactsBuilder, group_end, is_name, is_symbol
 from binlane.sql.parse.lexer import Token
 
@@ -31,8 +32,8 @@ class _Named(NamedTuple):
     def may_be(self, qualifier: Sequence[str]) -> bool:
         """Whether the qualifier may name it: whether letters of either case are the same, no text tells."""
         database, name = qualifier if len(qualifier) == 2 else (self.key.database, *qualifier)
-        own = {self.name.lower(), self.key.table.lower()} if len(qualifier) == 2 else {self.name.lower()}
-        return database.lower() == self.key.database.lower() and name.lower() in own
+        own = {lower(self.name), lower(self.key.table)} if len(qualifier) == 2 else {lower(self.name)}
+        return lower(database) == lower(self.key.database) and lower(name) in own
 
 
 def assigned(tables: Sequence[Token], assignments: Sequence[Token], reading: FactsBuilder) -> frozenset[TableKey]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from binlane.lazy_dataclass import dataclass
@@ -148,6 +148,15 @@ class LeftOut:
     """Those of which it takes nothing."""
     tables: frozenset[tuple[str, str]] = frozenset()
     """Database and name of those of the other databases."""
+
+    @classmethod
+    def of(cls, databases: Iterable[str], tables: Iterable[tuple[str, str]] = ()) -> LeftOut:
+        """By names as the target has them: each spelling that a server takes for them."""
+        spellings = (lower, folded_name)
+        return cls(
+            frozenset(spelled(name) for name in databases for spelled in spellings),
+            frozenset((spelled(name), lower(table)) for name, table in tables for spelled in spellings),
+        )
 
 
 NOTHING_LEFT_OUT: Final = LeftOut()

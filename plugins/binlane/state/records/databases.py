@@ -11,6 +11,7 @@ from sqlalchemy.dialects.mysql import insert
 
 from binlane.lazy_dataclass import dataclass
 from binlane.plan.database_activity import DatabaseActivity, WindowActivity
+from binlane.rename_rules import lower
 from binlane.state.channels import is_table, read_channel
 from binlane.state.json_columns import text_of, value_of
 from binlane.state.positions import LanePosition, lane_positions
@@ -108,7 +109,7 @@ def other_writers(connection: Connection, channel: str, names: Collection[str]) 
     """Databases of ``names`` that windows of other channels of this target have changed, or that are of their first
     copies, also of unfinished ones, each with the channel; names that differ only in letter case are taken for equal.
     """
-    of, wanted = databases.c, [name.lower() for name in names]
+    of, wanted = databases.c, list(map(lower, names))
     query = (
         select(of.database_name, of.channel)
         # the rows of a channel that was removed by hand say nothing
@@ -117,7 +118,7 @@ def other_writers(connection: Connection, channel: str, names: Collection[str]) 
         .order_by(of.database_name, of.channel)
     )
     written = {(row.database_name, row.channel) for row in connection.execute(query)}
-    copied = {each for each in other_copies(connection, channel) if each[0].lower() in wanted}
+    copied = {each for each in other_copies(connection, channel) if lower(each[0]) in wanted}
     return tuple(sorted(written | copied))
 
 

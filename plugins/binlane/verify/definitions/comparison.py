@@ -24,7 +24,7 @@ from binlane.model import SchemaObject, TableKey
 from binlane.plan.transaction.channel_rules import ChannelRules
 from binlane.plan.transaction.rename import is_alias, meant, name_of, renamed_schema
 from binlane.schema.compare import Rules
-from binlane.schema.letter_case import lower
+from binlane.schema.letter_case import LetterCase, lower
 from binlane.schema.model import Schema, Table
 from binlane.schema.normalize import SAME_COLLATION, across_families
 from binlane.servers.stored_bodies import is_gone
@@ -222,6 +222,7 @@ class Definitions:
             self.schemas[1].collations,
             allow_non_transactional=True,
             collations=self.rules.collations.given,
+            letters=LetterCase(any(schema.folds_names for schema in self.schemas)),
         )
         name = f"{identifier(theirs.key.database)}.{identifier(theirs.key.table)}"
         texts = TableTexts(name, partial(self._shown, ours, theirs), self.schemas[1].collations, not rules.same_flavor)

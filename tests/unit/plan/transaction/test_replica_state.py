@@ -8,6 +8,7 @@ from binlane.errors import UnsupportedEventError
 from binlane.model import Flavor
 from binlane.plan.transaction.own_state import REPLICA_STATE, replica_state
 from binlane.plan.window_plan import RuleCounts
+from binlane.schema.letter_case import ANY_CASE, AS_TYPED
 from binlane.sql.parse.analyze import analyze
 from tests.unit.plan.logs import alone, filtered, rows
 
@@ -36,17 +37,18 @@ TAKEN = [
 
 @pytest.mark.parametrize("sql", LEFT_OUT)
 def test_a_statement_on_these_tables_alone_is_left_out(sql: str) -> None:
-    assert replica_state(analyze(sql, database="shop", flavor=Flavor.MARIADB), Flavor.MARIADB) == REPLICA_STATE
+    facts = analyze(sql, database="shop", flavor=Flavor.MARIADB)
+    assert replica_state(facts, Flavor.MARIADB, ANY_CASE) == REPLICA_STATE
 
 
 @pytest.mark.parametrize("sql", TAKEN)
 def test_a_statement_that_names_anything_else_is_not(sql: str) -> None:
-    assert replica_state(analyze(sql, database="shop", flavor=Flavor.MARIADB), Flavor.MARIADB) is None
+    assert replica_state(analyze(sql, database="shop", flavor=Flavor.MARIADB), Flavor.MARIADB, AS_TYPED) is None
 
 
 def test_mysql_has_no_such_table() -> None:
     sql = LEFT_OUT[0]
-    assert replica_state(analyze(sql, database="shop", flavor=Flavor.MYSQL), Flavor.MYSQL) is None
+    assert replica_state(analyze(sql, database="shop", flavor=Flavor.MYSQL), Flavor.MYSQL, AS_TYPED) is None
 
 
 @pytest.mark.parametrize("columnar", [False, True])
@@ -59,3 +61,9 @@ def test_it_is_counted_and_not_written(columnar: bool) -> None:
 def test_other_tables_of_the_server_are_refused_as_ever() -> None:
     with pytest.raises(UnsupportedEventError, match="SYSTEM TABLES"):
         filtered([alone(1, TAKEN[0])])
+
+
+def test_a_database_in_other_letters_is_a_user_s_where_the_server_tells_them_apart() -> None:
+    facts = analyze("DELETE FROM MySQL.gtid_slave_pos", database="shop", flavor=Flavor.MARIADB)
+    assert replica_state(facts, Flavor.MARIADB, AS_TYPED) is None
+    assert replica_state(facts, Flavor.MARIADB, ANY_CASE) == REPLICA_STATE

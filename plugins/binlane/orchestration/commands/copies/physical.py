@@ -12,12 +12,12 @@ from binlane.bootstrap.physical import copied_gtids, read_backup, read_clone, re
 from binlane.bootstrap.sessions import answering, read_session, write_session
 from binlane.connections import Resolver
 from binlane.errors import ConfigError, PrecheckError
-from binlane.model import SYSTEM_DATABASES
 from binlane.orchestration.audited import audited
 from binlane.orchestration.commands.channel import load
 from binlane.orchestration.effective_rules import selection_of
 from binlane.orchestration.extraction.window_reading import source_of
 from binlane.orchestration.readiness import require_ready_to_begin
+from binlane.rename_rules import is_system
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of
 from binlane.shards.selection import Extent
@@ -73,7 +73,7 @@ def begin_at_copy(name: str, folder: Path, backup: Path | None, *, resolve: Reso
             selection = selection_of(channel, read_schema(connection, ()))
 
         def includes(database: str) -> bool:
-            return database.lower() not in SYSTEM_DATABASES and selection.database(database)[0] is not Extent.NONE
+            return not is_system(database) and selection.database(database)[0] is not Extent.NONE
 
         recorded = read_clone(theirs) if backup is None else read_backup(backup)
         start = begin(source, str(recorded.position), copied_gtids(recorded, theirs))
