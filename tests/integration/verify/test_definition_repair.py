@@ -132,6 +132,37 @@ def test_a_repair_runs_harmless_statements_and_everything_is_equal_again(
 
 
 @BOTH
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_programs_keep_the_default_that_their_database_had_when_they_were_made(
+    family: str, channel_of: ChannelOf, *, by_hand: bool
+) -> None:
+    channel = channel_of(family, family)
+    programs = (
+        "CREATE FUNCTION app.f(a VARCHAR(20)) RETURNS VARCHAR(20) DETERMINISTIC RETURN CHARSET(a)",
+        "CREATE TRIGGER app.fires BEFORE INSERT ON app.t FOR EACH ROW SET NEW.a = 7",
+        "CREATE EVENT app.e ON SCHEDULE EVERY 1 DAY DISABLE DO SELECT 1",
+    )
+    made = "CREATE DATABASE app CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+    table = "CREATE TABLE app.t (a VARCHAR(20) PRIMARY KEY)"
+    # MySQL gives a parameter the default of the session's database
+    run_on(channel.source, made, "USE app", table, log=False)
+    run_on(channel.target, made, "USE app", table, *programs, log=False)
+    then, now = (f"ALTER DATABASE app COLLATE {name}" for name in ("latin1_bin", "utf8mb4_bin"))
+    run_on(channel.source, "USE app", then, *programs, now, log=False)
+    found = full(channel).differences
+    assert {one.what for one in found} >= {"collation of the database"}
+    if by_hand:
+        for statements in dict.fromkeys(one.mend.statements for one in found):
+            run_on(channel.target, *statements, log=False)
+    else:
+        assert channel.cli("verify", CHANNEL, "--full", "--repair", "--yes") == 0
+    assert full(channel).differences == ()
+    assert channel.target.query("SELECT app.f('a')") == [("latin1",)]
+    default = "SELECT default_collation_name FROM information_schema.schemata WHERE schema_name = 'app'"
+    assert channel.target.query(default) == [("utf8mb4_bin",)]
+
+
+@BOTH
 def test_the_statements_of_a_repair_can_be_run_by_hand(family: str, channel_of: ChannelOf) -> None:
     channel = prepared(channel_of(family, family), *WRONG)
     for one in full(channel).differences:

@@ -28,7 +28,8 @@ class _ShowCreateColumns(NamedTuple):
 
     text: int = 1
     client: int | None = None
-    """The character set of the client that created the object; its collation follows."""
+    """The character set of the client that created the object; its collation follows, and of a program the default of
+    its database when it was made."""
     sql_mode: int | None = None
     time_zone: int | None = None
 
@@ -103,11 +104,27 @@ class Creation:
             state.append(f"time_zone = {quoted(row[shown.time_zone] or '')}")
         if obj.kind == "table":
             state.append("foreign_key_checks = 0")
+        made = [statement.decode() for statement in replacing(obj, text.encode(), target)]
+        if shown.client is not None and shown.sql_mode is not None:
+            made = self._under_default(obj, row[shown.client + 2] or "", made)
         return [
             *([] if obj.kind == "database" else [f"USE {identifier(obj.database)}"]),
             *([f"SET SESSION {', '.join(state)}"] if state else []),
-            *(statement.decode() for statement in replacing(obj, text.encode(), target)),
+            *made,
         ], ""
+
+    def _under_default(self, obj: SchemaObject, wanted: str, made: list[str]) -> list[str]:
+        """The statements that make a program, under the default that its database had when it was made."""
+        query = (
+            "SELECT default_collation_name FROM information_schema.schemata "
+            f"WHERE CAST(schema_name AS BINARY) = CAST({quoted(obj.database)} AS BINARY)"
+        )
+        [(present,)] = self.source.texts(query) or [(None,)]
+        before, after = (self._named(each or "") for each in (wanted, present))
+        if not before or not after or before == after:
+            return made
+        alter = f"ALTER DATABASE {identifier(obj.database)} COLLATE"
+        return [f"{alter} {before}", *made, f"{alter} {after}"]
 
     @cached_property
     def _reader(self) -> Reader:
@@ -119,9 +136,14 @@ class Creation:
 
     def _collation(self, name: str) -> list[str]:
         """The assignment, if the target has the collation, or that of its own family."""
+        named = self._named(name)
+        return [f"collation_connection = {named}"] if named else []
+
+    def _named(self, name: str) -> str:
+        """The collation, or that of the target's own family; empty if the target has neither."""
         if self._is_across and name not in self.collations:
             name = SAME_COLLATION.get(name, NEAREST_COLLATION.get(name, ""))
-        return [f"collation_connection = {name}"] if name in self.collations or not self._is_across else []
+        return name if name in self.collations or not self._is_across else ""
 
 
 def removal(obj: SchemaObject) -> Mend:
