@@ -31,6 +31,7 @@ from binlane.servers.catalog import read_databases
 from binlane.servers.stored_bodies import asking
 from binlane.sql.accounts import shown_accounts
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
+from binlane.sql.program_names import folded_name
 from binlane.sql.requirements import TRUSTED_FUNCTION, TRUSTED_MAKER, requirements_of
 from binlane.state.tables import SCHEMA
 
@@ -132,7 +133,7 @@ def check_program_texts(situation: Readiness) -> Iterator[Finding]:
     source, target = situation.source, situation.target
     if source is None or source.flavor is not target.flavor or not situation.programs:
         return
-    made = frozenset(each.name.lower() for each in situation.programs if each.kind not in _NO_ROUTINES)
+    made = frozenset(folded_name(each.name) for each in situation.programs if each.kind not in _NO_ROUTINES)
     judge = StatementJudge.open(target.engine)
     try:
         for each in situation.programs:

@@ -91,7 +91,8 @@ class Accounts:
     system: frozenset[str] = frozenset()
     """Who holds SYSTEM_USER, itself or by a role."""
     owners: frozenset[str] = frozenset()
-    """Objects whose definer is one of them, as ``accounts_named.defined`` spells them, in lower case."""
+    """Objects whose definer is one of them, as ``accounts_named.defined`` spells them, folded as names of
+    routines."""
     are_unseen: bool = False
     """Nobody can tell who holds SYSTEM_USER, and it matters: the account may neither read ``mysql`` nor holds it. Then
     ``owners`` are the objects of all other accounts."""
@@ -530,7 +531,7 @@ class Source:
 
 def _objects(rows: Iterable[Sequence[Any]]) -> frozenset[str]:
     """Rows of ``_DEFINERS`` as ``Accounts.owners``."""
-    return frozenset(f"{row[0]} {row[1]}.{row[2]}".lower() for row in rows)
+    return frozenset(folded_name(f"{row[0]} {row[1]}.{row[2]}") for row in rows)
 
 
 def unreadable(connection: Connection, keys: Iterable[TableKey]) -> tuple[TableKey, ...]:

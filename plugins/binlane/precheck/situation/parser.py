@@ -180,7 +180,7 @@ class StatementJudge:
 
     def judge_definition(self, database: str, sql_mode: str, statement: bytes, made: Collection[str]) -> Verdict | None:
         """What the target has against the statement of a definition, as ``judge``. ``made``: routines that come with
-        it, in lower case. Raises the driver's error if the connection is lost."""
+        it, by ``folded_name``. Raises the driver's error if the connection is lost."""
         context = SessionContext(database=database)
         item = Item(ItemKind.DDL, statement, context=context)
         if self._may_run(item, context) or len(statement) + _HEADER > self.session.max_allowed_packet:

@@ -16,6 +16,7 @@ from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
 from binlane.schema.compare import Severity
 from binlane.sql.logged_statement import LoggedText
+from binlane.sql.program_names import folded_name
 from binlane.sql.requirements import CHANGED, DEFINER, PRIVILEGE, Requirement
 
 _Version = tuple[int, int, int]
@@ -169,4 +170,5 @@ def setters(flavor: Flavor, number: _Version) -> tuple[str, ...]:
 def _is_owned(requirement: Requirement, there: Accounts) -> bool:
     if requirement.feature != CHANGED:
         return False
-    return requirement.subject.removeprefix(_ACCOUNT) in there.system or requirement.subject.lower() in there.owners
+    subject = requirement.subject
+    return subject.removeprefix(_ACCOUNT) in there.system or folded_name(subject) in there.owners
