@@ -302,10 +302,9 @@ def test_a_statement_needs_to_read_what_it_does_not_write(sql: str, expected: se
 @pytest.mark.parametrize(
     ("sql", "is_left_out"),
     [
-        ("ALTER TABLE t DROP COLUMN gone, ADD COLUMN b INT", True),
-        ("ALTER TABLE t MODIFY gone BIGINT", True),
         ("RENAME TABLE t TO u", True),
-        ("DROP INDEX i ON t", True),
+        ("ALTER TABLE t DROP COLUMN a", False),
+        ("DROP INDEX i ON t", False),
         ("ALTER TABLE t ADD COLUMN b INT", False),
         ("CREATE TABLE t (id INT)", False),
         ("DROP TABLE t", False),

@@ -515,3 +515,17 @@ def test_a_fulltext_index_is_asked_when_the_rows_before_are_committed(
     assert channel.run() is not None
     channel.assert_equal()
     assert channel.target.query("SELECT id, s FROM tenant_1.u ORDER BY id") == [(2, "an elephant"), (3, "mule")]
+
+
+@requires_mysql
+def test_a_session_of_mariadb_that_takes_missing_objects_takes_them_on_mysql(channel_of: ChannelOf) -> None:
+    channel = channel_of("mariadb", "mysql")
+    channel.on_both("CREATE DATABASE app COLLATE utf8mb4_general_ci", "CREATE TABLE app.t (id INT PRIMARY KEY)")
+    kinds = ("TABLE", "VIEW", "PROCEDURE", "FUNCTION", "TRIGGER")
+    missing = (*(f"DROP {kind} app.missing" for kind in kinds), "DROP DATABASE missing", "DROP TABLE app.t")
+    run_on(channel.source, "SET SESSION sql_if_exists = 1", *missing, "CREATE TABLE app.u (id INT PRIMARY KEY)")
+    assert channel.run() is not None
+    assert channel.target.query("SHOW TABLES FROM app") == [("u",)]
+    run_on(channel.source, "SET SESSION sql_if_exists = 1", "RENAME TABLE app.missing TO app.x, app.u TO app.v")
+    with pytest.raises(PrecheckError, match=r"IF EXISTS by sql_if_exists, in the statement of seqno .*\[features\]"):
+        channel.run()

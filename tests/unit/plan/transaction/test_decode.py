@@ -276,6 +276,8 @@ IF_EXISTS = b"\0" + struct.pack("<I", 1 << 28)
         ("DROP TABLE a", Flavor.MYSQL, "DROP TABLE IF EXISTS a"),
         ("DROP TEMPORARY TABLE a", Flavor.MYSQL, "DROP TEMPORARY TABLE IF EXISTS a"),
         ("DROP  FUNCTION f", Flavor.MYSQL, "DROP  FUNCTION IF EXISTS f"),
+        ("DROP DATABASE d", Flavor.MYSQL, "DROP DATABASE IF EXISTS d"),
+        ("DROP EVENT e", Flavor.MYSQL, "DROP EVENT e"),
         ("DROP VIEW IF EXISTS v", Flavor.MYSQL, "DROP VIEW IF EXISTS v"),
         ("DROP INDEX i ON t", Flavor.MYSQL, "DROP INDEX i ON t"),
         # the lane's session has the variable, too
