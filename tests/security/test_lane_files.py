@@ -131,6 +131,39 @@ def test_a_replaced_statement_is_refused_by_its_kind(channel_of: ChannelOf, fami
     assert channel.status.window.plan_digest is None
 
 
+UNCOUNTED: Final = {
+    "INSERT INTO tenant_1.t VALUES (tenant_1.f())": r"\[account-programs\]",
+    "DO tenant_1.f()": r"\[account-programs\]",
+    f"UPDATE tenant_1.t SET id = {'(' * 101}2{')' * 101}": r"that the plan job has read.*\[statement-kinds\]",
+}
+"""What is put into a window of which the plan says that it has rows alone, and the check that refuses it."""
+
+
+@families
+def test_what_the_checks_look_at_goes_by_the_lane_files_and_not_by_the_plans_own_counts(
+    channel_of: ChannelOf, family: str
+) -> None:
+    channel: Channel = channel_of(family, family)
+    channel.on_both(
+        "SET GLOBAL log_bin_trust_function_creators = ON",
+        "CREATE DATABASE tenant_1",
+        "CREATE DATABASE hidden_1",
+        "CREATE TABLE tenant_1.t (id INT PRIMARY KEY)",
+        "CREATE TABLE hidden_1.t (id INT PRIMARY KEY, v INT)",
+        "CREATE FUNCTION tenant_1.f() RETURNS INT DETERMINISTIC SQL SECURITY INVOKER "
+        "BEGIN UPDATE hidden_1.t SET v = 9; RETURN 1; END",
+    )
+    channel.write_channel(FILTER)
+    run_on(channel.source, "INSERT INTO tenant_1.t VALUES (1)", "CREATE TABLE tenant_1.u (id INT PRIMARY KEY)")
+    window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    folder = WorkFolder(window["work"])
+    run_plan_job(folder, InProcess())
+    for statement, refused in UNCOUNTED.items():
+        replaced(folder, statement, "statement")
+        with pytest.raises(PrecheckError, match=f"(?s){refused}"):
+            steps.adopt_plan(channel.config, channel.endpoints, folder.uri)
+
+
 @families
 def test_what_the_channel_leaves_out_is_refused_by_its_own_rules(channel_of: ChannelOf, family: str) -> None:
     channel: Channel = channel_of(family, family)

@@ -15,10 +15,11 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from binlane import arrow_compute as pc
+from binlane.errors import PlanError
 from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, TableKey
-from binlane.plan.row_accounting import ROWS_ONLY
 from binlane.plan.window_plan import LaneFile, WindowPlan
 from binlane.sql.charset import client_charset, decoded, dialect_of, has_eight_bits, is_utf8_client
 from binlane.work.files import WorkFolder
@@ -86,8 +87,6 @@ def distinct_statements(folder: WorkFolder, plan: WindowPlan) -> Iterator[LaneSt
 
     Raises PlanError for a file that is missing or not a lane file.
     """
-    if plan.kinds.keys() <= {ROWS_ONLY}:
-        return
     seen: set[tuple[bytes, bytes]] = set()
     forms = 0
     for lane in plan.all_lanes:
@@ -113,6 +112,37 @@ def every_form(folder: WorkFolder, plan: WindowPlan) -> Iterator[LaneStatement]:
                 if key not in seen:
                     seen.add(key)
                     yield logged
+
+
+def item_kinds(folder: WorkFolder, plan: WindowPlan) -> frozenset[ItemKind]:
+    """The kinds of the items in the lane files, by their rows: who wrote the plan may have counted otherwise.
+
+    Raises PlanError for a file that is missing or not a lane file, and for one whose statistics say that a part has
+    rows alone, which it has not: other readers pass such parts over.
+    """
+    kinds = set[ItemKind]()
+    for lane in plan.all_lanes:
+        for file in plan.files[lane] if plan.files else ():
+            with open_parquet(folder, file.name, file.blake3) as parquet:
+                at = parquet.schema_arrow.get_field_index("kind")
+                for group in range(parquet.num_row_groups):
+                    column = parquet.read_row_group(group, columns=["kind"], use_threads=False)["kind"]
+                    found = {ItemKind(each) for each in pc.unique(column).to_pylist()}
+                    if _says_rows(parquet, group, at) and found != {ItemKind.ROWS}:
+                        raise PlanError(
+                            f"{folder.path(file.name)}: expected statistics of its rows, found statements in part "
+                            f"{group}, of which they say that it has rows alone: no plan job of binlane writes it; "
+                            "find out who can write to the work folder, remove the window's folder there, and run "
+                            "again"
+                        )
+                    kinds |= found
+    return frozenset(kinds)
+
+
+def _says_rows(parquet: pq.ParquetFile, group: int, column: int) -> bool:
+    """Whether a row group has rows alone, by the file's statistics."""
+    kinds = parquet.metadata.row_group(group).column(column).statistics
+    return kinds is not None and kinds.has_min_max and (kinds.min, kinds.max) == ("rows", "rows")
 
 
 def first_rows(folder: WorkFolder, plan: WindowPlan, key: TableKey, after: int) -> int | None:
@@ -198,8 +228,7 @@ def _groups(folder: WorkFolder, file: LaneFile, *, trusts: bool = True) -> Itera
     with open_parquet(folder, file.name, file.blake3) as parquet:
         at = parquet.schema_arrow.get_field_index("kind")
         for group in range(parquet.num_row_groups):
-            kinds = parquet.metadata.row_group(group).column(at).statistics
-            if trusts and kinds is not None and kinds.has_min_max and (kinds.min, kinds.max) == ("rows", "rows"):
+            if trusts and _says_rows(parquet, group, at):
                 continue
             if not trusts:
                 found = parquet.read_row_group(group, columns=["kind"], use_threads=False)["kind"]

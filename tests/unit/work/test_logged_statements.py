@@ -21,7 +21,7 @@ from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.parse.lexer import Token, TokenKind, Unreadable, lex
 from binlane.work import lane_files, logged_statements
 from binlane.work.files import WorkFolder
-from binlane.work.logged_statements import distinct_statements
+from binlane.work.logged_statements import distinct_statements, item_kinds
 from tests.unit.plan.logs import filtered, rows
 from tests.unit.work.test_lane_files import BLOCKS, EVERY_FIELD, header, write
 
@@ -203,7 +203,7 @@ def test_forms_are_bounded_and_ddl_is_not(folder: WorkFolder, monkeypatch: pytes
     assert [sql[:4] for sql in found].count(b"DROP") == 5
 
 
-def test_windows_and_groups_of_rows_alone_are_not_read(folder: WorkFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_of_rows_alone_are_not_read(folder: WorkFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lane_files, "_ROW_GROUP_BYTES", 1)
     blocks = [
         (header(1, 1), [Item(ItemKind.ROWS, b"x", RowCounts(1))]),
@@ -220,7 +220,19 @@ def test_windows_and_groups_of_rows_alone_are_not_read(folder: WorkFolder, monke
     monkeypatch.setattr(pq.ParquetFile, "read_row_group", noted)
     assert [each.item.payload for each in distinct_statements(folder, plan)] == [b"DROP TABLE t"]
     assert read == [1]
-    assert list(distinct_statements(WorkFolder("nowhere"), dataclasses.replace(plan, kinds={"rows": 2}))) == []
+
+
+def test_what_a_plan_or_statistics_say_hides_no_statement(folder: WorkFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = [
+        (header(1, 1), [Item(ItemKind.ROWS, b"x", RowCounts(1))]),
+        (header(2, 2), [Item(ItemKind.DDL, b"DROP TABLE t", context=SessionContext())]),
+    ]
+    plan = dataclasses.replace(planned(write(folder, blocks)), kinds={"rows": 2})
+    assert [each.item.payload for each in distinct_statements(folder, plan)] == [b"DROP TABLE t"]
+    assert item_kinds(folder, plan) == {ItemKind.ROWS, ItemKind.DDL}
+    monkeypatch.setattr(logged_statements, "_says_rows", lambda *_: True)
+    with pytest.raises(PlanError, match="expected statistics of its rows, found statements in part 0"):
+        item_kinds(folder, plan)
 
 
 def test_a_damaged_file_is_named(folder: WorkFolder) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property, partial
@@ -71,7 +72,14 @@ from binlane.state.records.verifications import read_tables_being_copied
 from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import read_window
 from binlane.work.files import WorkFolder
-from binlane.work.logged_statements import LaneStatement, every_ddl, every_statement, first_rows, first_statement
+from binlane.work.logged_statements import (
+    LaneStatement,
+    every_ddl,
+    every_statement,
+    first_rows,
+    first_statement,
+    item_kinds,
+)
 from binlane.work.plan_inputs import Inputs
 from binlane.work.planned import PlannedLanes
 
@@ -640,7 +648,14 @@ def situation_of(
         manifest = inputs.manifest
         yield Situation(
             target=target,
-            needs=needs_of(channel, plan, inputs.settings.payload_bytes, writer, row_statements=bool(by_sql)),
+            needs=needs_of(
+                channel,
+                plan,
+                inputs.settings.payload_bytes,
+                writer,
+                kinds=_kinds_of_files(plans, plan),
+                row_statements=bool(by_sql),
+            ),
             channel=channel,
             selection=selection,
             plan=plan,
@@ -657,11 +672,33 @@ def situation_of(
         )
 
 
+def _kinds_of_files(plans: WorkFolder, plan: WindowPlan) -> frozenset[StatementKind]:
+    """Kinds of statements in the lane files, so far as checks go by them. A plan's own counts are those of whoever has
+    written it: until the target has its digest that may be anybody who can write to the work folder."""
+    items, kinds = item_kinds(plans, plan), set[StatementKind]()
+    if ItemKind.STATEMENT in items:
+        kinds.add(StatementKind.DML)
+    if ItemKind.LOAD in items:
+        kinds.add(StatementKind.LOAD_DATA)
+    if ItemKind.DDL in items and StatementKind.DDL not in plan.kinds:
+        for logged in every_ddl(plans, plan):
+            context = logged.item.context or SessionContext()
+            kinds.add(statement_facts(logged.item.payload, context, plan.flavor).kind)
+    return frozenset(kinds)
+
+
 def needs_of(
-    channel: ChannelConfig, plan: WindowPlan, payload_bytes: int, writer: str, *, row_statements: bool = False
+    channel: ChannelConfig,
+    plan: WindowPlan,
+    payload_bytes: int,
+    writer: str,
+    *,
+    row_statements: bool = False,
+    kinds: AbstractSet[StatementKind] = frozenset(),
 ) -> Needs:
-    """What the plan asks of the target. ``payload_bytes``: of a usual BINLOG statement, before base64."""
-    statements = {StatementKind(kind) for kind in plan.kinds if kind != ROWS_ONLY}
+    """What the plan asks of the target. ``payload_bytes``: of a usual BINLOG statement, before base64. ``kinds``: of
+    statements, besides those that the plan counts."""
+    statements = {StatementKind(kind) for kind in plan.kinds if kind != ROWS_ONLY} | kinds
     return Needs(
         databases=plan.defined_in.union(key.database for key in (*plan.applied_tables, *plan.written, *plan.loaded)),
         tables=len(plan.applied_tables),

@@ -55,6 +55,11 @@ def _refused(situation: Situation, logged: LaneStatement) -> tuple[str, str] | N
         return _LOGGED, _UNREAD
     flavor = situation.target.flavor
     facts, oldest = statement_facts(sql, context, flavor), min(situation.logged_versions.values(), default=(0, 0, 0))
+    if facts.kind is StatementKind.UNKNOWN and StatementKind.UNKNOWN not in situation.plan.kinds:
+        # checks go by whether there is one
+        read = statement_facts(sql, context, situation.plan.flavor)
+        if read.kind is StatementKind.UNKNOWN:
+            return "a statement that the plan job has read", read.reason or "one that it has not"
     text, dialect = decoded(sql, context), dialect_of(context, flavor)
     kind = not_logged(text, facts, dialect, oldest, context.database)
     if kind is not None and kind not in situation.selection.allowed:
