@@ -318,8 +318,11 @@ def _add_note(session: Session, dag_run: DagRun) -> None:
 def _note(before: str, texts: Sequence[str]) -> str:
     """The note that was there, which a person may have written, then the texts that it lacks, and last the newest
     health: it replaces that of an earlier end of the run, and is not cut for a long text."""
+    from binlane.safe_text import cut_markdown
+
     health = next((found[0].strip() for text in reversed(texts) if (found := _HEALTH.search(text))), "")
     kept = _HEALTH.sub("", before).strip() if health else before
     new = [text for text in dict.fromkeys(_HEALTH.sub("", text).strip() for text in texts) if text not in kept]
     end = f"\n\n{health}" if health else ""
-    return ("\n\n".join(filter(None, (kept, *new)))[: max(0, NOTE_LENGTH - len(end))] + end).strip()[:NOTE_LENGTH]
+    said = cut_markdown("\n\n".join(filter(None, (kept, *new))), max(0, NOTE_LENGTH - len(end)))
+    return cut_markdown((said + end).strip(), NOTE_LENGTH)

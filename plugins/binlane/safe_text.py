@@ -79,6 +79,19 @@ def markdown(text: str) -> str:
     return _as_markdown(printable(text), _MARKDOWN)
 
 
+def cut_markdown(text: str, characters: int) -> str:
+    """The beginning of what ``markdown`` has made: an address has its fences, or is not there."""
+    if len(text) <= characters:
+        return text
+    for found in _ADDRESS.finditer(text):
+        begin = len(text[: found.start()].rstrip("`"))
+        if begin >= characters:
+            break
+        if len(text) - len(text[found.end() :].lstrip("`")) > characters:
+            return text[:begin]
+    return text[:characters]
+
+
 def markdown_cell(text: str) -> str:
     """A cell of a table of such a text, whose marks are all shown as they are: no emphasis, no code, no border."""
     return _BORDER.sub(r"\|", _as_markdown(one_line(text), _MARKS))

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from markdown_it import MarkdownIt
 
 from binlane import safe_text
 from binlane.errors import BinlaneError, ConfigError
 from binlane.orchestration.terminal import Grid, Terminal, as_text
-from binlane.safe_text import json_text, markdown, one_line, printable
+from binlane.safe_text import cut_markdown, json_text, markdown, one_line, printable
 
 HOSTILE: Final = "a[/x][bold]b[/]:smile:\x1b[31m\x1b]0;title\x07\u202egnp.exe\u2066\u200b\x9b2J\r\ud800%s{0}"
 SHOWN: Final = "a[/x][bold]b[/]:smile:\\x1b[31m\\x1b]0;title\\x07\\u202egnp.exe\\u2066\\u200b\\x9b2J\\r\\ud800%s{0}"
@@ -46,6 +47,19 @@ def test_json_keeps_every_value() -> None:
 
 def test_a_note_makes_neither_links_nor_html() -> None:
     assert markdown("![x](http://e) <b> \\ tenant_1") == "!\\[x\\](`http://e`) \\<b\\> \\\\ tenant_1"
+
+
+@pytest.mark.parametrize(
+    "text", ["x [y](http://e.example/a) and `www.evil.example` ``` a@evil.example, behind", "https://evil.example/" * 3]
+)
+def test_a_note_that_is_cut_anywhere_makes_no_link(text: str) -> None:
+    whole = markdown(text)
+    for characters in range(len(whole) + 1):
+        cut = cut_markdown(whole, characters)
+        assert len(cut) <= characters
+        html = MarkdownIt("commonmark").render(f"{cut}\n\nhealth: healthy")
+        assert re.search("://|www|evil", re.sub("<code>.*?</code>", "", html)) is None, cut
+    assert cut_markdown(whole, len(whole)) == whole
 
 
 @pytest.mark.parametrize("kind", [BinlaneError, ConfigError])

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
 from typing import Final
 
 from binlane.binlog.types.literals import identifier
 from binlane.config import ChannelConfig
 from binlane.precheck.account.privileges import ALL, DDL, EVERYWHERE, Need, Order, Revocation, scope_of
+from binlane.rename_rules import lower
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import split_pattern
 
+_OWN: Final = ("mysql", "performance_schema", "sys")
 OF_THE_CHANNEL: Final = frozenset({"*"})
 """Stands for the channel's databases in a ``Need``."""
 _PATTERN: Final = re.compile(r"[*?_%\\]")
@@ -37,6 +40,14 @@ def scopes_of(
     if not has_patterns:
         return tuple(scope_of(each, has_wildcards=False) for each in patterns)
     return tuple(f"{identifier(_PATTERN.sub(lambda found: _LIKE[found[0]], each))}.*" for each in patterns)
+
+
+def servers_own(channel: ChannelConfig) -> tuple[tuple[str, str], ...]:
+    """The patterns of the filter that match databases of the servers themselves, each with such a database: what GRANT
+    has for the pattern includes it, although the channel never takes it."""
+    tables = (split_pattern(each)[0] for each in channel.filter.include_tables)
+    patterns = channel.filter.include_databases or tuple(dict.fromkeys(tables))
+    return tuple((each, own) for each in patterns for own in _OWN if fnmatchcase(own, lower(each)))
 
 
 def orders(needs: Iterable[Need], scopes: Iterable[str], account: str) -> Iterator[tuple[Order, str]]:

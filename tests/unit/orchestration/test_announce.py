@@ -3,9 +3,11 @@
 import contextlib
 import http.server
 import json
+import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -230,6 +232,73 @@ def test_an_airflow_that_refuses_is_an_error_without_the_password(
     assert f"announce.airflow: http://127.0.0.1:{port}: {said}" in str(error.value)
     assert "the watermark is at seqno 1,234" in str(error.value)
     assert "wxyz" not in shown_of(error.value)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 500 Broken\r\nContent-Length: 100\r\n\r\nhalf of an answer",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
+        b"HTTP/1.1 500 Broken\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
+        b"HTTP/1.1 ",
+        b"",
+    ],
+)
+def test_an_airflow_that_breaks_off_is_an_error(answer: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with broken_off(answer) as port, pytest.raises(ConfigError, match=r"announce\.airflow: .*the watermark is at"):
+        told_airflow(tmp_path, monkeypatch, f"http://anna:Secret@127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize(
+    ("scheme", "head"),
+    [
+        ("http", b"HTTP/1.1 500 Broken\r\nContent-Length: 9999\r\n\r\n"),
+        ("http", b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n"),
+        ("http", b"HTTP/1.1 200 OK\r\nA: "),
+        # a record of a handshake of 16 KiB
+        ("https", b"\x16\x03\x03\x40\x00"),
+    ],
+)
+def test_an_airflow_that_drips_is_an_error_in_time(
+    scheme: str, head: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each byte of it comes in time."""
+    monkeypatch.setattr(asset_event, "SECONDS", 0.5)
+    begun = time.monotonic()
+    with broken_off(head, drips=True) as port, pytest.raises(ConfigError, match=r"POST /auth/token: .*(500|in 0 sec)"):
+        told_airflow(tmp_path, monkeypatch, f"{scheme}://anna:Secret@127.0.0.1:{port}")
+    assert time.monotonic() - begun < 10
+
+
+@contextlib.contextmanager
+def broken_off(answer: bytes, *, drips: bool = False) -> Iterator[int]:
+    """A server that answers with these bytes, and ends the connection, or goes on with a byte now and then."""
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = server.accept()
+                with connection, contextlib.suppress(OSError):
+                    connection.recv(1 << 16)
+                    connection.sendall(answer)
+                    while drips:
+                        time.sleep(0.05)
+                        connection.sendall(b"x")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=serve, daemon=True).start()
+        yield server.getsockname()[1]
+
+
+def test_a_password_in_the_clear_is_warned_of(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asset_event, "_call", lambda *_, **__: {"assets": [{"id": 1, "name": "x"}]})
+    asset_event._warn_in_clear.cache_clear()
+    for url in ("https://airflow.example", "http://127.0.0.1:1", "http://airflow.example", "http://airflow.example"):
+        asset_event.send_event(asset_event.AirflowSite(url, "", "", "t0ken"), "x", {})
+    assert [each.args for each in caplog.records] == [("http://airflow.example",)]
 
 
 def test_a_token_that_is_no_header_s_value_is_in_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 from binlane.config import ChannelConfig
 from binlane.model import Flavor
 from binlane.precheck.account.privileges import Need, Order
-from binlane.readiness.channel_grants import OF_THE_CHANNEL, merged, orders, scopes_of
+from binlane.readiness.channel_grants import OF_THE_CHANNEL, merged, orders, scopes_of, servers_own
 from binlane.readiness.needs import COMPARED_ACCOUNTS, applies_accounts, channel_needs, source_privileges
 from binlane.shards.renaming import Renaming
 from tests.unit.precheck.situations import CHANNEL
@@ -51,6 +51,15 @@ def test_on_the_target_databases_have_their_new_names() -> None:
 
     assert scopes_of(filtered(include_databases=("prod",)), renaming) == ("`copy`.*",)
     assert scopes_of(filtered(include_databases=("prod", "t_*")), renaming) == ("*.*",)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "own"),
+    [("my*", "mysql"), ("MY*", "mysql"), ("m????", "mysql"), ("s*", "sys"), ("p*", "performance_schema"), ("my_*", "")],
+)
+def test_a_pattern_that_includes_a_server_s_own_database_is_named(pattern: str, own: str) -> None:
+    assert servers_own(filtered(include_databases=("shop", pattern))) == (((pattern, own),) if own else ())
+    assert servers_own(filtered(include_tables=(f"{pattern}.t",))) == (((pattern, own),) if own else ())
 
 
 def test_a_statement_holds_what_has_one_scope_and_reason() -> None:

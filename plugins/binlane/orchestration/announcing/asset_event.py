@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
+import logging
 import os
 import re
+import socket
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import field
-from http.client import HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
@@ -19,13 +24,15 @@ from binlane.lazy_dataclass import dataclass
 from binlane.orchestration.announcing.redaction import redacted
 
 SECONDS: Final = 30.0
-"""For one answer of Airflow."""
+"""For one answer of Airflow, from the first byte that is sent to the last one that is read."""
 _SCHEMES: Final = ("http", "https")
 _MOST: Final = 1 << 20
 """Bytes of an answer that are read."""
 _SHOWN: Final = 500
 """Characters of an answer that are shown."""
 _HOST: Final = re.compile(r"[^\s@/?#\\]+")
+_OWN_MACHINE: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +100,8 @@ def _url(scheme: str | None, host: str | None, port: int | str | None, path: str
 def send_event(site: AirflowSite, name: str, extra: Mapping[str, Any]) -> None:
     """Create an event of the asset ``name``. Raises ConfigError if Airflow does not answer, refuses the event, or does
     not have the asset, which comes from the channel's DAG or from a DAG that is scheduled by it."""
+    if urlsplit(site.url).scheme == "http" and urlsplit(site.url).hostname not in _OWN_MACHINE:
+        _warn_in_clear(site.url)
     token = site.token or _login(site)
     found = _call(site, "GET", f"/api/v2/assets?limit=1000&name_pattern={quote(name, safe='')}", token=token)
     try:
@@ -102,6 +111,16 @@ def send_event(site: AirflowSite, name: str, extra: Mapping[str, Any]) -> None:
     if not numbers:
         raise ConfigError(f"{site.url}: expected the asset {name}, found none: no DAG of this Airflow has it")
     _call(site, "POST", "/api/v2/assets/events", {"asset_id": numbers[0], "extra": dict(extra)}, token=token)
+
+
+@functools.cache
+def _warn_in_clear(url: str) -> None:
+    """Warn once for each process and Airflow."""
+    _log.warning(
+        "%s: the connection is not encrypted: an eavesdropper can read the password or token, and use it; write "
+        "https:// in the connection of announce.airflow (docs/monitoring.md#announce)",
+        url,
+    )
 
 
 def _login(site: AirflowSite) -> str:
@@ -119,7 +138,58 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         """Refuse."""
 
 
-_OPENER: Final = urllib.request.build_opener(_NoRedirect())
+class _Limit:
+    """Ends the connections of one call when ``SECONDS`` are over: a socket's own limit is one for each piece, of which
+    a server can make a million."""
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self._sockets = list[socket.socket]()
+        self._timer = threading.Timer(SECONDS, self._end)
+        self._timer.daemon = True
+
+    def __enter__(self) -> _Limit:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        for each in self._sockets:
+            each.close()
+
+    def add(self, connection: socket.socket) -> None:
+        """A connection of this call. TLS takes the socket for its own, so another one for the same connection is
+        kept."""
+        self._sockets.append(connection.dup())
+        if self.is_over:
+            self._end()
+
+    def _end(self) -> None:
+        self.is_over = True
+        for each in self._sockets:
+            # closed by the other end meanwhile, or by a call that has just ended
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+
+def _opener(limit: _Limit) -> urllib.request.OpenerDirector:
+    class Plain(HTTPConnection):
+        def connect(self) -> None:
+            super().connect()
+            limit.add(self.sock)
+
+    class Encrypted(HTTPSConnection, Plain):
+        """``connect`` of HTTPSConnection calls the one above, and then begins TLS."""
+
+    class Http(urllib.request.HTTPHandler):
+        def http_open(self, req: urllib.request.Request) -> HTTPResponse:
+            return self.do_open(Plain, req)
+
+    class Https(urllib.request.HTTPSHandler):
+        def https_open(self, req: urllib.request.Request) -> HTTPResponse:
+            return self.do_open(Encrypted, req)
+
+    return urllib.request.build_opener(_NoRedirect(), Http(), Https())
 
 
 def _call(
@@ -129,14 +199,25 @@ def _call(
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(site.url + path, data, headers, method=method)
     place, secrets = path.partition("?")[0], (site.password, site.token, token)
+    with _Limit() as limit:
+        try:
+            status, reason, said = _answer(_opener(limit), request)
+            if status is None:
+                return dict(json.loads(said))
+        except (OSError, HTTPException, ValueError, TypeError, RecursionError) as exc:
+            # an error of a header quotes it
+            got = f"none in {SECONDS:.0f} seconds" if limit.is_over else redacted(str(exc), secrets)[:_SHOWN]
+            raise ConfigError(f"{site.url}: {method} {place}: expected an answer of Airflow, got {got}") from None
+    # a validation error quotes the request
+    shown = redacted(said.decode("utf-8", "replace").strip(), secrets)[:_SHOWN]
+    raise ConfigError(f"{site.url}: {method} {place}: Airflow answers {status}: {shown or reason}")
+
+
+def _answer(opener: urllib.request.OpenerDirector, request: urllib.request.Request) -> tuple[int | None, str, bytes]:
+    """The status of an error, with its reason, or None; and the answer's body."""
     try:
-        with _OPENER.open(request, timeout=SECONDS) as answer:
-            return dict(json.loads(answer.read(_MOST)))
+        with opener.open(request, timeout=SECONDS) as answer:
+            return None, "", answer.read(_MOST)
     except urllib.error.HTTPError as exc:
-        # a validation error quotes the request
-        said = redacted(exc.read(_MOST).decode("utf-8", "replace").strip(), secrets)[:_SHOWN]
-        raise ConfigError(f"{site.url}: {method} {place}: Airflow answers {exc.code}: {said or exc.reason}") from None
-    except (OSError, HTTPException, ValueError, TypeError, RecursionError) as exc:
-        # an error of a header quotes it
-        got = redacted(str(exc), secrets)[:_SHOWN]
-        raise ConfigError(f"{site.url}: {method} {place}: expected an answer of Airflow, got {got}") from None
+        with exc:
+            return exc.code, str(exc.reason), exc.read(_MOST)

@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, text, update
 
 from binlane.lazy_dataclass import dataclass
 from binlane.state.json_columns import text_of, value_of
-from binlane.state.tables import NOW, audit
+from binlane.state.tables import NOW, UTC_NOW, audit
 
 BEGUN: Final = "begun"
 DONE: Final = "done"
 FAILED: Final = "failed"
 KEPT: Final = 10_000
-"""Rows of each channel that are kept; with a newer one the oldest goes."""
+"""Rows of each channel that are kept; with a newer one the oldest goes, if it is older than ``KEPT_DAYS``."""
+KEPT_DAYS: Final = 400
+"""Days for which a row is kept, however many others there are: nobody pushes out his own orders by cheap ones."""
 
 _AUTHOR: Final = 255
 """Characters of an author that are recorded."""
@@ -53,7 +55,8 @@ class AuditEntry:
 def begin_entry(
     connection: Connection, channel: str, command: str, arguments: Mapping[str, str], *, by: str, digest: str = ""
 ) -> int:
-    """Add a row; its number. Deletes the channel's rows before the newest ``KEPT``."""
+    """Add a row; its number. Deletes the channel's rows before the newest ``KEPT`` that are older than
+    ``KEPT_DAYS``."""
     values = Arguments(tuple(arguments.items()))
     added = connection.execute(
         insert(audit).values(
@@ -65,7 +68,8 @@ def begin_entry(
     # by its own statement: a server deletes from no table that a subquery of the same statement reads
     oldest = select(audit.c.id).where(audit.c.channel == channel).order_by(audit.c.id.desc()).offset(KEPT - 1).limit(1)
     if (kept := connection.execute(oldest).scalar_one_or_none()) is not None:
-        connection.execute(delete(audit).where(audit.c.channel == channel, audit.c.id < kept))
+        old = text(f"{UTC_NOW} - INTERVAL {KEPT_DAYS} DAY")
+        connection.execute(delete(audit).where(audit.c.channel == channel, audit.c.id < kept, audit.c.at < old))
     return int(number)
 
 

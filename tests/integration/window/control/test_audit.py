@@ -154,12 +154,24 @@ def test_the_newest_rows_of_each_channel_are_kept(
     channel: Channel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(records, "KEPT", 3)
+    monkeypatch.setattr(records, "KEPT_DAYS", 0)
     for name in ("another", *[CHANNEL] * 5):
         with audited(target_of(channel), name, "recopy"):
             pass
     assert [row["channel"] for row in rows(channel, capsys, "--all")] == [*[CHANNEL] * 3, "another"]
     kept = [row["number"] for row in rows(channel, capsys)]
     assert kept == sorted(kept, reverse=True)
+
+
+def test_nobody_pushes_out_a_young_row_by_cheap_orders(
+    channel: Channel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "KEPT", 3)
+    assert channel.cli("stop", CHANNEL) == 0
+    for _ in range(5):
+        assert channel.cli("resume", CHANNEL) == 0
+    capsys.readouterr()
+    assert [row["command"] for row in rows(channel, capsys)][:6] == [*["resume"] * 5, "stop"]
 
 
 def target_of(channel: Channel) -> Endpoint:

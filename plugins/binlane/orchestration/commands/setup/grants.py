@@ -17,7 +17,7 @@ from binlane.orchestration.commands.channel import load
 from binlane.orchestration.extraction.window_reading import source_of
 from binlane.orchestration.readiness import readiness_of
 from binlane.precheck.account.privileges import EVERYWHERE, Need
-from binlane.readiness.channel_grants import OF_THE_CHANNEL, merged, orders, scopes_of, taken_back
+from binlane.readiness.channel_grants import OF_THE_CHANNEL, merged, orders, scopes_of, servers_own, taken_back
 from binlane.readiness.checks import answer
 from binlane.readiness.held import check_accounts, check_definers
 from binlane.readiness.needs import (
@@ -74,7 +74,7 @@ def grants(
         scopes = scopes_of(channel, has_patterns=source.has_patterns)
         databases = None if scopes == (EVERYWHERE,) else OF_THE_CHANNEL
         needs = source_privileges(source.flavor, source.number, databases, copies=copies, users=users)
-        given = _statements((*needs, *compared), scopes, source, endpoints.source)
+        given = [*_statements((*needs, *compared), scopes, source, endpoints.source), *_servers_own(channel, scopes)]
         if on is not Part.TARGET:
             lines += _server("source", endpoints.source, source, given)
     if on is Part.SOURCE:
@@ -88,6 +88,7 @@ def grants(
         given += _for_what_is_there(channel, endpoints, held, (source, target), users=users)
     if not users and scopes == (EVERYWHERE,):
         given += _without_accounts(channel.name, of_target, target, endpoints.target)
+    given += _servers_own(channel, scopes)
     lines += _server("target", endpoints.target, target, given)
     return "\n".join(lines)
 
@@ -121,6 +122,17 @@ def _without_accounts(channel: str, needs: Iterable[Need], target: Greeting, end
     if target.flavor is Flavor.MARIADB:
         way = way.removesuffix(_OR_REVOKE)
     return [("", f"INSERT, UPDATE and DELETE on *.* include mysql.*: {why}; to keep it from them, {way}")]
+
+
+def _servers_own(channel: ChannelConfig, scopes: Sequence[str]) -> Lines:
+    """That a pattern gives more than the channel takes; of all databases ``_without_accounts`` speaks."""
+    if tuple(scopes) == (EVERYWHERE,):
+        return []
+    return [
+        ("", f"{pattern!r} of the filter includes {own}.*, a database of the server's own, in what is granted above "
+             "(of mysql: the rows that are accounts): name the channel's databases, or give a longer pattern")
+        for pattern, own in servers_own(channel)
+    ]  # fmt: skip
 
 
 def _for_what_is_there(
