@@ -38,6 +38,7 @@ from binlane.bootstrap.definition_copy import (
     set_auto_increment,
     set_sequence,
 )
+from binlane.bootstrap.kept_sessions import kept_open, take_lease
 from binlane.bootstrap.row_copy import Copier, RemainingTable
 from binlane.bootstrap.secondary_keys import build_keys, can_wait, drop_keys
 from binlane.bootstrap.sessions import Session, read_session, write_session
@@ -123,6 +124,7 @@ class FirstCopy:
         with ExitStack() as stack:
             writer = stack.enter_context(contextlib.closing(write_session(self.target)))
             self._take_lease(writer)
+            stack.enter_context(kept_open(writer))
             with self.engines[1].connect() as connection:
                 # a newer binlane holds this lease while it migrates the tables
                 require_current(connection)
@@ -141,19 +143,13 @@ class FirstCopy:
             return self._copy(writer, databases, before, snapshot, accounts)
 
     def _take_lease(self, writer: Session) -> None:
-        [(taken,)] = writer.texts(f"SELECT GET_LOCK('{bootstrap_lease(self.channel.name)}', {_LEASE_SECONDS})")
-        if taken != "1":
-            raise WindowBusyError(
-                f"channel {self.channel.name}: another first copy of this channel is running; wait until it ends"
-            )
+        busy = f"channel {self.channel.name}: another first copy of this channel is running"
+        take_lease(writer, bootstrap_lease(self.channel.name), _LEASE_SECONDS, busy)
 
     def _require_lease(self, writer: Session) -> None:
         """Raises WindowBusyError if the lease was lost while other sessions copied: another copy may have begun."""
         if not writer.holds(bootstrap_lease(self.channel.name)):
-            raise WindowBusyError(
-                f"channel {self.channel.name}: lost the lease of its first copy, and another one may have begun since: "
-                f"`binlane status {self.channel.name}`, then the same command again"
-            )
+            raise _lost_lease(self.channel.name)
 
     def _ended(self) -> Outcome | None:
         """The result of an earlier attempt that created the channel and was then killed, or that was of this order.
@@ -276,6 +272,7 @@ class FirstCopy:
                 stack.enter_context(contextlib.closing(write_session(self.target, compresses=compresses)))
                 for _ in range(self.options.jobs)
             ]
+            stack.enter_context(kept_open(*writers))
             kept = self._catch_up(writer, before, schema, snapshot, writers, accounts)
             attempts = self._plan(databases, before, (start.identity, mark), definitions, sizes, kept)
             broken = self._make_tables(writer, definitions, kept.tables, schema, sizes)
@@ -285,7 +282,7 @@ class FirstCopy:
                 if each.kind != "VIEW" or _key(each.schema_object) not in broken
             ]
             rehearse_programs(writer, programs)
-            rows = self._copy_rows(snapshot, writers, schema, definitions, sizes, kept)
+            rows = self._copy_rows(snapshot, writer, writers, schema, definitions, sizes, kept)
         self.progress.phase("sequences, accounts, views, routines, triggers and events")
         with self._reading() as reader:
             for sequence in definitions.sequences:
@@ -449,6 +446,7 @@ class FirstCopy:
     def _copy_rows(
         self,
         snapshot: Snapshot,
+        writer: Session,
         writers: Sequence[Session],
         schema: Schema,
         definitions: Definitions,
@@ -476,12 +474,12 @@ class FirstCopy:
             if key in kept.finished
         ]
         by_key = {_key(definition.schema_object): definition for definition in definitions.tables}
-        diary = _Diary(self.channel.name, self.engines[1], meter, by_key)
+        diary = _Diary(self.channel.name, self.engines[1], meter, by_key, writer.connection.thread_id())
         limits = self.options.limits
         with self._reading() if limits.ask_source else contextlib.nullcontext() as asked:
             failed = threading.Event()
             throttle = Throttle(limits, asked, meter.wait, failed)
-            with contextlib.closing(write_session(self.target)) as counter:
+            with contextlib.closing(write_session(self.target)) as counter, kept_open(counter):
                 *readers, ours = snapshot.readers
                 copier = Copier(
                     readers, writers, (ours, counter), self.options.chunk_rows, diary, throttle.wait, failed
@@ -503,9 +501,15 @@ class _Diary:
     engine: Engine
     meter: Meter
     definitions: Mapping[TableKey, Definition]
+    holder: int
+    """The connection of the target that holds the lease of this copy."""
 
     def written(self, writer: Session, table: TableKey, rows: int, frontier: tuple[Key, int] | None) -> None:
-        """See ``rows.Diary``."""
+        """See ``rows.Diary``. Raises WindowBusyError if the lease was lost: while this machine stood still, another
+        copy may have begun, and has made the table anew."""
+        [(held,)] = writer.texts(f"SELECT IS_USED_LOCK('{bootstrap_lease(self.channel)}')")
+        if held != str(self.holder):
+            raise _lost_lease(self.channel)
         bootstraps.count_rows(writer.execute, self.channel, _object(table), rows, reached=frontier)
 
     def committed(self, table: TableKey, rows: int) -> None:
@@ -524,6 +528,13 @@ class _Diary:
         with self.engine.begin() as connection:
             bootstraps.finish_table(connection, self.channel, _object(table))
         self.meter.finish(table)
+
+
+def _lost_lease(channel: str) -> WindowBusyError:
+    return WindowBusyError(
+        f"channel {channel}: lost the lease of its first copy, and another one may have begun since: `binlane status "
+        f"{channel}`, then the same command again"
+    )
 
 
 def _object(table: TableKey) -> SchemaObject:

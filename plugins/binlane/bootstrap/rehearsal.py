@@ -19,8 +19,8 @@ import pymysql
 from binlane.activity import doing
 from binlane.apply.session.retry_verdicts import Verdict, error_code, error_text, judge
 from binlane.bootstrap.definition_copy import Definition
+from binlane.bootstrap.kept_sessions import take_lease
 from binlane.bootstrap.sessions import Session
-from binlane.errors import WindowBusyError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import SchemaObject
 from binlane.servers.names import is_named
@@ -102,9 +102,7 @@ def _schema(writer: Session) -> Iterator[None]:
     Where the account may, all of it stays out of the server's log: a DROP DATABASE must not reach a replica, which may
     have a schema of this name with a state of its own. Where it may not, a new schema stays, empty.
     """
-    [(is_alone,)] = writer.texts(f"SELECT GET_LOCK('{_LOCK}', {_LOCK_SECONDS})")
-    if is_alone != "1":
-        raise WindowBusyError("target: another `binlane doctor` or `bootstrap` asks it; run again behind it")
+    take_lease(writer, _LOCK, _LOCK_SECONDS, "target: another `binlane doctor` or `bootstrap` asks it")
     is_unlogged = True
     try:
         writer.execute("SET SESSION sql_log_bin = 0")

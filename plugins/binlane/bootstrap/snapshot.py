@@ -2,7 +2,8 @@
 
 Two locks. During the whole copy, a lock that blocks DDL but not changes of rows (MySQL: LOCK INSTANCE FOR BACKUP;
 MariaDB: BACKUP STAGE BLOCK_DDL), so that definitions read later are those of the snapshot: InnoDB's snapshot does not
-protect from a RENAME. While all connections begin their transactions, FLUSH TABLES WITH READ LOCK.
+protect from a RENAME. While all connections begin their transactions, FLUSH TABLES WITH READ LOCK. Both end soon with
+the machine of the copy (``kept_sessions``).
 https://dev.mysql.com/doc/refman/9.0/en/lock-instance-for-backup.html, https://mariadb.com/kb/en/backup-stage/
 """
 
@@ -14,6 +15,7 @@ from typing import Final, TypeVar
 
 from binlane.activity import doing
 from binlane.apply.session.retry_verdicts import error_code
+from binlane.bootstrap.kept_sessions import end_without_client, kept_open
 from binlane.bootstrap.sessions import Session, read_session
 from binlane.connections import Endpoint
 from binlane.errors import PrecheckError, SourceError, SourceUnavailableError
@@ -26,6 +28,8 @@ _NO_DDL: Final = {
     Flavor.MYSQL: ("LOCK INSTANCE FOR BACKUP",),
 }
 _LOCK_TIMEOUT: Final = 1205
+_LOCKED_ALONE: Final = 30
+"""Seconds after which the server gives up a client that blocks every commit and says nothing."""
 _SNAPSHOT: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
 
 
@@ -73,8 +77,10 @@ def shared_snapshot(
             stack.enter_context(contextlib.closing(read_session(endpoint, compresses=compresses)))
             for _ in range(readers)
         )
+        stack.enter_context(kept_open(guard, *sessions))
         with contextlib.closing(read_session(endpoint)) as lock:
-            lock.execute(f"SET SESSION lock_wait_timeout = {lock_seconds}")
+            lock.execute(f"SET SESSION lock_wait_timeout = {lock_seconds}, net_write_timeout = {_LOCKED_ALONE}")
+            end_without_client(lock, _LOCKED_ALONE)
             _lock(endpoint, lock, ("FLUSH TABLES WITH READ LOCK",))
             # if anything fails, closing the connection releases the lock
             for session in sessions:

@@ -86,8 +86,9 @@ class PinnedConnection(LoginConnection):
             self._reset()
 
     def _reset(self) -> None:
-        self._execute_command(_RESET_CONNECTION, b"")
-        self._read_ok_packet()  # type: ignore[attr-defined]
+        with self._turn:
+            self._execute_command(_RESET_CONNECTION, b"")
+            self._read_ok_packet()  # type: ignore[attr-defined]
         self._pin()
 
     def autocommit(self, value: bool | None) -> None:

@@ -1,9 +1,11 @@
-"""The bytes of a connection: deadlines and limits of answers, frames of the compressed protocol, keepalive.
+"""The bytes of a connection: deadlines and limits of answers, frames of the compressed protocol, keepalive, turns.
 
 The kernel of a frozen server (stopped, out of memory, its disk gone) still acknowledges packets, so neither TCP nor its
 keepalive detects the failure, and a statement that runs for hours looks the same. So a connection that waits long for
 an answer checks whether the server still accepts logins: running statements are never interrupted, and a dead server is
 given up (docs/security.md#connections).
+
+A session belongs to one thread. Another one may ask its server to keep it, in turn (``WireConnection.stay``).
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import select
 import socket
 import ssl
 import struct
+import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -65,6 +68,8 @@ _WHOLE_PACKET: Final = 0xFF_FFFF
 """A packet of this length continues in the next one."""
 _HEAD: Final = 4
 """Bytes of a packet's header."""
+_PING: Final = b"\x01\0\0\0\x0e"
+"""The packet of a COM_PING."""
 _CLIENTS_OWN: Final = range(2000, 3000)
 """The client's own error numbers."""
 
@@ -85,6 +90,11 @@ class WireConnection(Driver):
         server_capabilities: int
         server_status: int
         client_flag: int
+
+    _turn: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+    """Held while a statement is sent and its answer read; a lock where another thread calls ``stay``."""
+    _why_lost: str = ""
+    """What ``stay`` has found instead of the session."""
 
     def __init__(
         self,
@@ -162,7 +172,55 @@ class WireConnection(Driver):
         server that ends a session closes its socket, or says why before. For a peer that is gone without a word, the
         next statement waits as long as this one would."""
         if self._sock is None or self._has_sent():
-            super().ping()
+            with self._turn:
+                super().ping()
+
+    def query(self, sql: str | bytes, unbuffered: bool = False) -> int:
+        """As PyMySQL's."""
+        with self._turn:
+            return int(super().query(sql, unbuffered))
+
+    def begin(self) -> None:
+        """As PyMySQL's."""
+        with self._turn:
+            super().begin()
+
+    def commit(self) -> None:
+        """As PyMySQL's."""
+        with self._turn:
+            super().commit()
+
+    def rollback(self) -> None:
+        """As PyMySQL's."""
+        with self._turn:
+            super().rollback()
+
+    def take_turns(self) -> None:
+        """From now on another thread may call ``stay``."""
+        self._turn = threading.RLock()
+
+    def stay(self) -> bool:
+        """For another thread: the server's time for a client that says nothing begins anew. A session whose answer is
+        still to come, or has rows left to read, is left alone. False: the session is lost, and its next statement
+        raises OperationalError."""
+        if not self._turn.acquire(blocking=False):  # type: ignore[attr-defined]  # a lock behind ``take_turns``
+            return True
+        try:
+            if self._sock is None:
+                return False
+            # not by PyMySQL's ping, which forgets the last result: the session's own thread may still look at it
+            if self._result is None or not self._result.unbuffered_active:
+                self._write_bytes(_PING)
+                self._begin_answer()
+                self._next_seq_id = 1
+                self._read_ok_packet()  # type: ignore[attr-defined]
+        except (err.Error, OSError, *UNREADABLE) as exc:
+            self._why_lost = f"the session was lost while it had nothing to do: {exc}"
+            self._force_close()  # type: ignore[attr-defined]
+            return False
+        finally:
+            self._turn.release()  # type: ignore[attr-defined]
+        return True
 
     def _has_sent(self) -> bool:
         if isinstance(self._sock, ssl.SSLSocket) and self._sock.pending():
@@ -172,8 +230,13 @@ class WireConnection(Driver):
         return bool(readable.poll(0))
 
     def _execute_command(self, command: int, sql: str | bytes) -> None:
+        if self._sock is None and self._why_lost:
+            raise err.OperationalError(CR.CR_SERVER_LOST, self._why_lost)
         super()._execute_command(command, sql)  # type: ignore[misc]  # the stubs leave it out
         self._result_bytes, self._is_unbuffered = 0, False
+        self._begin_answer()
+
+    def _begin_answer(self) -> None:
         if self._asked is not None and not self._is_in_login:
             self._deadline = time.monotonic() + self._asked
 

@@ -51,7 +51,7 @@ from binlane.state.carried.files import Settlement
 from binlane.state.carried.kept_inputs import InputsToKeep, KeptInputs
 from binlane.state.carried.older_sessions import settle_sessions
 from binlane.state.channels import Channel, note_selection, read_channel
-from binlane.state.leases import holder, recopy_lease
+from binlane.state.leases import held_by, holder, recopy_lease
 from binlane.state.orders.orders import NOW as STOP_NOW
 from binlane.state.orders.stops import clear_stop, request_stop
 from binlane.state.positions import lane_positions
@@ -522,11 +522,11 @@ def _is_planned(recorded: Digests) -> bool:
 def _require_no_recopy(endpoints: Endpoints, state: Channel) -> None:
     """Raises WindowBusyError while `binlane recopy` decides where windows end."""
     with engine_of(endpoints.target).connect() as connection:
-        if holder(connection, recopy_lease(state.uuid)) is not None:
+        if (number := holder(connection, recopy_lease(state.uuid))) is not None:
             raise WindowBusyError(
                 f"channel {state.name}: `binlane recopy` is applying windows up to a snapshot of the source, or "
                 f"copies tables from it (watermark: seqno {state.watermark.seqno:,}); no other run can open a window "
-                "before it has ended: run again then"
+                f"before it has ended: {held_by(number)}"
             )
 
 

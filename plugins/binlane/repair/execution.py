@@ -190,7 +190,14 @@ class Repairer:
 
     def _apply(self, connection: Connection, batch: Sequence[RowRepair], counts: dict[str, int]) -> None:
         table = self.tables.compared[batch[0].table]
-        target = writing(connection, table.flavors[1])
+        with writing(connection, table.flavors[1]) as target:
+            right = self._write(target, table, batch, counts)
+        forget_suspects(connection, self.plan.channel, table.target, right)
+
+    def _write(
+        self, target: Session, table: ComparedTable, batch: Sequence[RowRepair], counts: dict[str, int]
+    ) -> Sequence[Key]:
+        """Write the rows of a batch whose source has not changed since; the keys of these."""
         ours, theirs = self._ours(table, batch), _theirs(target, table, batch)
         todo, right = [], []
         for row in batch:
@@ -215,7 +222,7 @@ class Repairer:
                     f"{_named(row)}: expected the source's row after the repair, found {found_row}: a trigger or a "
                     "setting of the target changes the written values; this transaction was rolled back"
                 )
-        forget_suspects(connection, self.plan.channel, table.target, right)
+        return right
 
     def _ours(self, table: ComparedTable, batch: Sequence[RowRepair]) -> Mapping[Key, _Ours]:
         """The source's rows. One statement reads the compared texts and the literals, so both are of one state."""

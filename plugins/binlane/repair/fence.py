@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine
 
+from binlane.bootstrap.kept_sessions import kept_open
 from binlane.bootstrap.sessions import Session
 from binlane.errors import BinlaneError, WindowBusyError
 from binlane.model import Flavor
@@ -41,12 +42,15 @@ def lock_at_watermark(
         raise refusal(channel)
 
 
-def writing(connection: Connection, flavor: Flavor) -> Session:
+@contextlib.contextmanager
+def writing(connection: Connection, flavor: Flavor) -> Iterator[Session]:
     """The transaction's connection as a session that stores the source's values unchanged; foreign keys and checks do
-    not refuse them, and do not cascade."""
+    not refuse them, and do not cascade. The transaction ends soon with this machine."""
     driver: Any = connection.connection.driver_connection
     driver.use_as(SessionKind.WRITE)
-    return Session(driver, flavor, None)
+    session = Session(driver, flavor, None)
+    with kept_open(session):
+        yield session
 
 
 @contextlib.contextmanager

@@ -72,8 +72,8 @@ class Recopier:
         with self.engine.begin() as connection:
             mark = (self.channel.uuid, seqno)
             lock_at_watermark(connection, self.engine, name, mark, self._moved)
-            session = writing(connection, self.target.flavor)
-            copied = tuple(self._replace(connection, session, table) for table in self.tables)
+            with writing(connection, self.target.flavor) as session:
+                copied = tuple(self._replace(connection, session, table) for table in self.tables)
             counts = {
                 "inserted": sum(one.inserted for one in copied), "deleted": sum(one.deleted for one in copied)
             }  # fmt: skip

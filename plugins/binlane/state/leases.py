@@ -60,9 +60,8 @@ def beginning(engine: Engine, channel: str) -> Iterator[None]:
     with engine.connect() as connection:
         if connection.execute(text("SELECT GET_LOCK(:name, 0)"), {"name": lease}).scalar_one() != 1:
             raise WindowBusyError(
-                f"channel {channel}: expected no first copy of this channel, found one that is running: connection "
-                f"{holder(connection, lease)} of the target holds its lease; wait until it ends (`binlane status "
-                f"{channel}`)"
+                f"channel {channel}: expected no first copy of this channel, found one that is running (`binlane "
+                f"status {channel}`): {held_by(holder(connection, lease))}"
             )
         try:
             yield
@@ -120,6 +119,16 @@ def holder(connection: Connection, name: str) -> int | None:
     """The id of the connection that holds the lease; None if it is free."""
     found = connection.execute(text("SELECT IS_USED_LOCK(:name)"), {"name": name}).scalar_one()
     return None if found is None else int(found)
+
+
+def held_by(number: int | None) -> str:
+    """What somebody may do who was refused a lease; ``number``: the connection that has it."""
+    if number is None:
+        return "it has just ended; run again"
+    return (
+        f"connection {number} of the target holds its lease; wait until it ends, or, if its process or its machine is "
+        f"lost, end what is left of it there: KILL CONNECTION {number}"
+    )
 
 
 def kill(connection: Connection, connection_id: int) -> None:

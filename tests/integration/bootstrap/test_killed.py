@@ -25,6 +25,7 @@ from binlane.errors import PrecheckError, TargetUnavailableError
 from binlane.orchestration.commands.copies.bootstrap import LogLines, first_copy
 from binlane.servers.engines import engine_of
 from binlane.state.channels import read_channel
+from binlane.state.records import bootstraps as bootstraps_of
 from binlane.state.records.bootstraps import read_bootstrap
 from binlane.state.tables import bootstraps
 from lab.servers import PrivateServer
@@ -73,6 +74,51 @@ def killed(channel: Channel, module: str, name: str, call: int, behind: bool) ->
         patch.setattr(f"binlane.bootstrap.{module}.{name}", once)
         code = bootstrap(channel, "--jobs", "1", "--chunk-rows", "2")
     os._exit(code)  # it was not killed
+
+
+@pytest.mark.parametrize("call", [1, 3])
+def test_a_copy_whose_machine_stood_still_holds_nothing_and_writes_nothing_into_a_later_one(
+    either: Channel, call: int
+) -> None:
+    """It says nothing to its servers and closes no connection, and wakes up behind its successor."""
+    make_objects(either)
+    process = get_context("fork").Process(target=paused, args=(either, call))
+    process.start()
+    assert process.pid is not None
+    # it stops itself, in an open transaction of its rows
+    _, status = os.waitpid(process.pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status)
+    try:
+        run_on(either.source, "SET SESSION lock_wait_timeout = 30", "ALTER TABLE shop.parent COMMENT 'by a DDL'")
+        assert bootstrap(either, "--jobs", "1", "--chunk-rows", "2") == 0
+        either.assert_equal()
+    finally:
+        os.kill(process.pid, signal.SIGCONT)
+    process.join(60)
+    assert process.exitcode not in (None, 0)
+    either.assert_equal()
+    run_on(either.source, "UPDATE shop.child SET n = 98")
+    assert either.run() is not None
+    either.assert_equal()
+
+
+def paused(channel: Channel, call: int) -> None:
+    """A first copy that stops itself in front of a chunk's COMMIT."""
+    calls: list[object] = []
+    real = bootstraps_of.count_rows
+
+    def once(*arguments: Any, **named: Any) -> None:
+        real(*arguments, **named)
+        calls.append(arguments)
+        if len(calls) == call:
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("binlane.bootstrap.kept_sessions.ALONE_SECONDS", 2)
+        patch.setattr("binlane.bootstrap.kept_sessions._PAUSE", 0.3)
+        patch.setattr(bootstraps_of, "count_rows", once)
+        code = bootstrap(channel, "--jobs", "1", "--chunk-rows", "2")
+    os._exit(code)
 
 
 def test_kill_9_at_every_stage_with_changes_on_the_source_in_between(

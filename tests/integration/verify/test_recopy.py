@@ -8,8 +8,10 @@ import re
 import shlex
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from importlib import import_module
+from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
 from typing import Any, Final
 from unittest.mock import Mock
@@ -17,12 +19,13 @@ from unittest.mock import Mock
 import pytest
 from pymysql.err import OperationalError
 
+from binlane.bootstrap import kept_sessions
 from binlane.bootstrap.row_copy import insert_rows
 from binlane.bootstrap.sessions import Session, read_session
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.driver import wire
-from binlane.errors import ConfigError, DriftError, PositionError, WindowBusyError
+from binlane.errors import ConfigError, DriftError, PositionError, TargetError, WindowBusyError
 from binlane.orchestration import steps
 from binlane.orchestration.commands.copies import missing_tables
 from binlane.orchestration.commands.copies import recopy as command
@@ -34,7 +37,7 @@ from binlane.state.records.verifications import BEING_COPIED, replace_suspects
 from binlane.work.files import WorkFolder
 from binlane.work.plan_job.job import InProcess, run_plan_job
 from tests.conftest import requires_mysql
-from tests.forked import process
+from tests.forked import process, telling
 from tests.integration.window.conftest import (
     CHANNEL,
     Channel,
@@ -275,6 +278,68 @@ def killed(folder: Path, environment: dict[str, str], module: str, name: str, ca
         command.recopy(CHANNEL, folder, command.Options((BARE, "tenant_1.parent"), "local"), Terminal())
 
 
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def test_what_a_recopy_holds_ends_soon_with_its_machine_and_not_before(
+    family: str, channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stopped process says nothing to its servers and closes no connection, as a machine without power. One that
+    waits for rows of the source keeps everything."""
+    channel = begun(channel_of(family, family))
+    run_on(channel.target, *WRONG, log=False)
+    with telling(waiting, channel.channels, channel.environment, 600) as (running, reader):
+        assert reader.recv() == "copies"
+        assert running.pid is not None
+        os.kill(running.pid, signal.SIGSTOP)
+        try:
+            ended = time.monotonic() + 60
+            while time.monotonic() < ended:
+                with contextlib.suppress(WindowBusyError, TargetError):
+                    channel.run()
+                    break
+                time.sleep(0.5)
+            else:
+                pytest.fail("the channel is still held")
+            run_on(
+                channel.source, "SET SESSION lock_wait_timeout = 30", "ALTER TABLE tenant_1.`a.b ``x` COMMENT 'later'"
+            )
+        finally:
+            os.kill(running.pid, signal.SIGKILL)
+    short(monkeypatch)
+
+    def slowly(*arguments: Any) -> int:
+        time.sleep(5)
+        return insert_rows(*arguments)
+
+    monkeypatch.setattr(recopying, "insert_rows", slowly)
+    assert channel.cli("recopy", CHANNEL, "--yes", *CHOSEN) == 0
+    assert_equal(channel)
+
+
+def short(patch: pytest.MonkeyPatch) -> None:
+    """The times of kept sessions, cut so that a test can wait for their ends."""
+    patch.setattr(kept_sessions, "ALONE_SECONDS", 2)
+    patch.setattr(kept_sessions, "_PAUSE", 0.3)
+
+
+def waiting(folder: Path, environment: dict[str, str], seconds: int, told: Pipe) -> None:
+    """The command, which has nothing to do for so long while it holds everything, and says when."""
+    os.environ.update(environment)
+
+    def slowly(*_: object) -> tuple[int, int]:
+        told.send("copies")
+        time.sleep(seconds)
+        raise AssertionError
+
+    def window(config: ChannelConfig, endpoints: Endpoints, request: WindowRequest, *_: object) -> dict[str, Any]:
+        return run_window(config, endpoints, request) or {"empty": True}
+
+    with pytest.MonkeyPatch.context() as patch:
+        short(patch)
+        patch.setattr(recopying, "compared_rows", slowly)
+        patch.setattr(command, "announced_window", window)
+        command.recopy(CHANNEL, folder, command.Options((BARE, "tenant_1.parent"), "local"), Terminal())
+
+
 def test_no_window_opens_during_the_copy_and_an_open_one_is_finished_first(
     channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -287,7 +352,7 @@ def test_no_window_opens_during_the_copy_and_an_open_one_is_finished_first(
 
     def meanwhile(*arguments: object) -> int:
         run_on(channel.source, "INSERT INTO tenant_1.child VALUES (61, 60, 0) ON DUPLICATE KEY UPDATE n = n + 1")
-        with pytest.raises(WindowBusyError, match="`binlane recopy` is applying windows up to a snapshot") as told:
+        with pytest.raises(WindowBusyError, match=r"applying windows up to a snap.*: KILL CONNECTION \d+$") as told:
             steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
         refused.append(str(told.value))
         assert channel.cli("recopy", CHANNEL, "--yes", *CHOSEN) == 1

@@ -22,6 +22,7 @@ from binlane.activity import doing
 from binlane.apply.target_state import target_state
 from binlane.binlog.wire import HEADER
 from binlane.bootstrap.definition_copy import drop_database
+from binlane.bootstrap.kept_sessions import kept_open, take_lease
 from binlane.bootstrap.sessions import write_session
 from binlane.choices import FilterPolicy
 from binlane.config import ChannelConfig
@@ -33,7 +34,6 @@ from binlane.errors import (
     ConfigError,
     EndNotReachedError,
     PrecheckError,
-    WindowBusyError,
 )
 from binlane.lazy_dataclass import dataclass
 from binlane.model import plural, size_text
@@ -161,10 +161,9 @@ def drills(name: str, channels: Path, *, as_json: bool, resolve: Resolver | None
 def _lease(endpoints: Endpoints, name: str) -> Iterator[None]:
     """One drill of a channel at a time."""
     with target_state(endpoints.target), contextlib.closing(write_session(endpoints.target)) as session:
-        [(taken,)] = session.texts(f"SELECT GET_LOCK('{bootstrap_lease(f'drill/{name}')}', {_LEASE_SECONDS})")
-        if taken != "1":
-            raise WindowBusyError(f"channel {name}: a drill is running; wait until it ends")
-        yield
+        take_lease(session, bootstrap_lease(f"drill/{name}"), _LEASE_SECONDS, f"channel {name}: a drill is running")
+        with kept_open(session):
+            yield
 
 
 @dataclass(slots=True)

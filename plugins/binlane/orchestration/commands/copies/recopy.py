@@ -11,6 +11,7 @@ from typing import Final
 from binlane.activity import doing
 from binlane.apply.refusals import driver_errors, target_errors
 from binlane.apply.target_state import target_state
+from binlane.bootstrap.kept_sessions import kept_open, take_lease
 from binlane.bootstrap.sessions import Session, write_session
 from binlane.bootstrap.snapshot import shared_snapshot
 from binlane.choices import FilterKind, FilterPolicy, OnConflict
@@ -194,11 +195,11 @@ def _read(channel: ChannelConfig, endpoints: Endpoints, options: Options) -> _Se
 def _lease(endpoints: Endpoints, name: str, uuid: str) -> Iterator[None]:
     """No run opens a new window in this context; the lock ends with its connection."""
     with contextlib.closing(write_session(endpoints.target)) as session:
-        [(taken,)] = session.texts(f"SELECT GET_LOCK('{recopy_lease(uuid)}', {_LEASE_SECONDS})")
-        if taken != "1":
-            raise WindowBusyError(f"channel {name}: another `binlane recopy` of this channel is running")
+        busy = f"channel {name}: another `binlane recopy` of this channel is running"
+        take_lease(session, recopy_lease(uuid), _LEASE_SECONDS, busy)
         try:
-            yield
+            with kept_open(session):
+                yield
         finally:
             # the server notices a while later that the connection has ended
             with contextlib.suppress(BinlaneError), target_errors(str(endpoints.target)):

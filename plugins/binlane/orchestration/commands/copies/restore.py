@@ -17,6 +17,7 @@ from typing import Any, Final
 from binlane.activity import doing
 from binlane.apply.refusals import target_errors
 from binlane.bootstrap.definition_copy import contents, drop_database
+from binlane.bootstrap.kept_sessions import kept_open, take_lease
 from binlane.bootstrap.row_copy import count_rows
 from binlane.bootstrap.sessions import Session, answering, definition_session, write_session
 from binlane.choices import FROM_LOG
@@ -180,9 +181,8 @@ def _begin(plan: RestorePlan) -> None:
     replaced = dict(plan.definition.replaced)
     with target_errors(str(target)), contextlib.closing(write_session(target)) as session:
         # until the row is there no other restore of the target looks for one
-        [(taken,)] = session.texts(f"SELECT GET_LOCK('{restores_lease()}', {_LEASE_SECONDS})")
-        if taken != "1":
-            raise WindowBusyError(f"{target}: another restore is beginning there; nothing was written, try it again")
+        busy = f"{target}: another restore is beginning there; nothing was written"
+        take_lease(session, restores_lease(), _LEASE_SECONDS, busy)
         require_free(session, names)
         require_free(session, {hidden: final for final, hidden in names.items() if final not in replaced})
         require_free(session, replaced)
@@ -276,6 +276,7 @@ def _to_the_end(running: _Running, *, as_json: bool) -> View:
     with (
         target_errors(str(running.endpoints.target)),
         contextlib.closing(write_session(running.endpoints.target)) as session,
+        kept_open(session),
     ):
         _take_lease(session, name)
         found = running.read()
@@ -377,9 +378,8 @@ def _damage(file: Path) -> ConfigError | None:
 
 
 def _take_lease(session: Session, name: str, lease: str | None = None) -> None:
-    [(taken,)] = session.texts(f"SELECT GET_LOCK('{lease or bootstrap_lease(name)}', {_LEASE_SECONDS})")
-    if taken != "1":
-        raise WindowBusyError(f"restore {name}: another process works on it; wait until it ends")
+    busy = f"restore {name}: another process works on it"
+    take_lease(session, lease or bootstrap_lease(name), _LEASE_SECONDS, busy)
 
 
 def _load(running: _Running, found: Restore, session: Session) -> None:
@@ -387,7 +387,7 @@ def _load(running: _Running, found: Restore, session: Session) -> None:
     engine, definition = engine_of(running.endpoints.target), found.definition
     # the session that holds the lease does not get the dump's variables. This one has a lease of its own: the other
     # one says nothing for hours, and if it is gone, the next attempt has to know that nobody loads any more
-    with contextlib.closing(write_session(running.endpoints.target)) as own:
+    with contextlib.closing(write_session(running.endpoints.target)) as own, kept_open(own):
         _take_lease(own, running.name, load_lease(running.name))
         with engine.connect() as connection:
             is_loaded = has_channel(connection, running.name)
