@@ -162,7 +162,7 @@ class ArchiveSource:
         with self._errors(where), self._stored(path) as raw:
             told = cast("IO[bytes]", _StreamObserver(raw, read))
             with _unpacked(told, path, self.log_bytes) as stream:
-                yield from _FileReader(where, file, stream, self.event_bytes, may_grow=False).chunks(LOG_START)
+                yield from self._reader(where, file, stream, may_grow=False).chunks(LOG_START)
 
     def _path(self, stored: str) -> str:
         return posixpath.join(self._place[1], stored)
@@ -243,7 +243,11 @@ class ArchiveSource:
     ) -> Generator[LogChunk, None, None]:
         where = f"{self.name}/{file}"
         with self._errors(where), self._opened(self._longest(where, paths)) as stream:
-            yield from _FileReader(where, file, stream, self.event_bytes, may_grow=is_last).chunks(offset)
+            yield from self._reader(where, file, stream, may_grow=is_last).chunks(offset)
+
+    def _reader(self, where: str, file: str, stream: IO[bytes], *, may_grow: bool) -> _FileReader:
+        may_end_anywhere = may_grow or file in self.trusted_files
+        return _FileReader(where, file, stream, self.event_bytes, may_grow=may_end_anywhere)
 
     @contextlib.contextmanager
     def _opened(self, path: str) -> Iterator[IO[bytes]]:
@@ -392,7 +396,8 @@ class _FileReader:
         if have and self._was_closed and not self._may_grow:
             raise TruncatedEventError(
                 f"{self._where}:{position}: the file ends inside an event, {have} bytes after its beginning; "
-                "copy the file into the archive again"
+                "copy the file into the archive again; if it is as long as on its server (SHOW BINARY LOGS), name "
+                f"{self._file} in source.trusted_files of the channel"
             )
 
     def _declared(self, rest: bytes, position: int) -> int:

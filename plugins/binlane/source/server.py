@@ -44,6 +44,7 @@ _REFUSED: Final = frozenset({1044, 1045, _LACKS_SELECT, _LACKS_PRIVILEGE, 1698, 
 """Errors of privileges. The message of 1227 names the privilege."""
 _FATAL_READ: Final = 1236
 _GONE: Final = ("could not find first log file", "purged", "not in the binary log", "no longer")
+_TORN: Final = "truncated in the middle of event"
 _REWOUND: Final = ("impossible position", "> file size", "before the last event", "bogus data")
 _SEES_SESSIONS: Final = re.compile(r"GRANT (?:ALL PRIVILEGES|(?:.*, )?PROCESS(?:,.*)?) ON \*\.\* TO ")
 _FILTER: Final = re.compile(r"Replicate_(?:Wild_)?(?:Do|Ignore)_")
@@ -106,24 +107,41 @@ def _error(name: str, exc: pymysql.err.MySQLError, flavor: Flavor | None) -> Sou
             return PrecheckError(f"{said}; GRANT {names} ON *.* TO the account on the source, then run again")
         wanted = "; ".join(f"{each.value}: GRANT {', '.join(names)}" for each, names in LOG_PRIVILEGES.items())
         return PrecheckError(f"{said}; the source's account needs, ON *.*, {wanted}")
-    if code == _FATAL_READ:
-        lowered = text.lower()
-        if "gtid_mode" in lowered:
-            mode = "ON_PERMISSIVE" if "anonymous" in lowered else "OFF_PERMISSIVE"
-            return PrecheckError(
-                f"{said}; the server does not send transactions of its earlier gtid_mode: SET GLOBAL gtid_mode = "
-                f"{mode} on the source until this window has read them, or read these files as an archive"
-            )
-        # the server's message is the same for a purged file and one that never existed; the file list was checked
-        # before
-        if any(sign in lowered for sign in _GONE):
-            return MissingLogError(
-                f"{said}; load a newer backup into the target, or read the missing files as an archive"
-            )
-        if any(sign in lowered for sign in _REWOUND):
-            return SourceIdentityError(f"{said}; the log is shorter than before: it was reset or restored")
+    if code == _FATAL_READ and (found := _unreadable(said, exc)) is not None:
+        return found
     advice = login_advice(code, text)
     return SourceError(f"{said}; {advice}" if advice else said)
+
+
+def _unreadable(said: str, exc: pymysql.err.MySQLError) -> SourceError | PrecheckError | None:
+    """Why a server does not send its log, where more can be said of it than the server does."""
+    lowered = str(exc.args[1:]).lower()
+    if "gtid_mode" in lowered:
+        mode = "ON_PERMISSIVE" if "anonymous" in lowered else "OFF_PERMISSIVE"
+        return PrecheckError(
+            f"{said}; the server does not send transactions of its earlier gtid_mode: SET GLOBAL gtid_mode = "
+            f"{mode} on the source until this window has read them, or read these files as an archive"
+        )
+    # the server's message is the same for a purged file and one that never existed; the file list was checked
+    # before
+    if any(sign in lowered for sign in _GONE):
+        return MissingLogError(f"{said}; load a newer backup into the target, or read the missing files as an archive")
+    if is_torn(exc):
+        return SourceError(
+            f"{said}; the server crashed while it wrote this file, its disk was full, or the file is damaged, and "
+            "nothing in its log tells whether a transaction is lost there: compare the file with the server's "
+            "replicas, copy it and all later ones into a folder, read them as source.archive, with the file in "
+            "source.trusted_files if it lacks nothing, then name the server again; or load a newer backup into the "
+            "target"
+        )
+    if any(sign in lowered for sign in _REWOUND):
+        return SourceIdentityError(f"{said}; the log is shorter than before: it was reset or restored")
+    return None
+
+
+def is_torn(exc: pymysql.err.MySQLError) -> bool:
+    """Whether a server says that a file of its log ends inside an event."""
+    return exc.args[:1] == (_FATAL_READ,) and _TORN in str(exc.args[1:]).lower()
 
 
 def flavor_of(connection: Any) -> Flavor:
@@ -238,6 +256,11 @@ def log_state(connection: Any) -> LogState:
         unlogged=unlogged,
         put_in=put_in,
     )
+
+
+def log_files(connection: Any) -> tuple[str, ...]:
+    """The log's files, oldest first."""
+    return tuple(row["Log_name"] for row in _rows(connection, "SHOW BINARY LOGS"))
 
 
 def log_end(connection: Any) -> LogPosition:

@@ -17,11 +17,12 @@ import uuid
 import zlib
 from collections.abc import Collection, Generator, Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 from pymysql.constants import COMMAND
-from pymysql.err import raise_mysql_exception
+from pymysql.err import MySQLError, raise_mysql_exception
 
 from binlane.binlog.wire import ARTIFICIAL, FLAGS_AT, HEADER, EventType, type_name
 from binlane.driver.connection import Connection
@@ -132,7 +133,7 @@ class ServerSource:
 
         The server's EOF proves nothing: a dump that is killed (KILL QUERY) ends with it, too, and MySQL ends it before
         transactions that its log's end counts, as long as they are not synced to its disk. So what is missing is asked
-        for again.
+        for again. Behind a file that ends inside an event the next one is asked for (``_behind_tear``).
 
         Raises MissingLogError if the server has purged the file, SourceUnavailableError if the connection breaks.
         """
@@ -144,7 +145,8 @@ class ServerSource:
                 with self._named(connection):
                     if end is None:
                         end = server.log_end(connection)
-                    for chunk in self._dump(connection, place, gtid_set):
+                    dump = self._dump(connection, place, gtid_set)
+                    for chunk in _behind(dump.chunks(), place):
                         is_behind = is_behind or (place.file == end.file != chunk.file)
                         until = chunk.offset + len(chunk.data)
                         if chunk.file != place.file or until > place.offset:
@@ -154,6 +156,8 @@ class ServerSource:
                                 continue
                             header = chunk.file
                         yield chunk
+                    if dump.torn is not None:
+                        place = self._behind_tear(dump.file, dump.torn)
             finally:
                 # no COM_QUIT: the server may be in the middle of a packet
                 connection._force_close()
@@ -168,15 +172,27 @@ class ServerSource:
                 )
             time.sleep(_AGAIN)
 
-    def _dump(self, connection: Any, start: LogPosition, gtid_set: str) -> Iterator[LogChunk]:
-        """What the server sends from a place on, up to where it ends its answer."""
+    def _behind_tear(self, file: str, said: MySQLError) -> LogPosition:
+        """Where the log goes on behind a file that ends inside an event. Raises ``said`` where nothing tells whether
+        the log lacks anything there.
+
+        A crash may leave such an end, and MariaDB does not cut it off as MySQL does. The next file's list of GTIDs
+        tells whether a whole transaction is lost with it (``Continuity.head``).
+        """
+        with contextlib.closing(self.connected()) as connection, self._named(connection):
+            following = dict(pairwise(server.log_files(connection))).get(file)
+            if following is None or server.flavor_of(connection) is not Flavor.MARIADB:
+                raise said
+        return LogPosition(following, LOG_START)
+
+    def _dump(self, connection: Any, start: LogPosition, gtid_set: str) -> Dump:
+        """What the server sends from a place on, or from before it, up to where it ends its answer."""
         self._prepare(connection)
         # MariaDB 11.8 does not decrypt right what follows FORMAT_DESCRIPTION if a dump begins there
         at_head = start.offset < min(_HEAD, self.offset_limit)
         first = LogPosition(start.file, LOG_START) if at_head else start
         self._request(connection, first, gtid_set)
-        dump = Dump(self.name, connection, first, self.event_bytes, by_gtid=start.offset > self.offset_limit)
-        return _behind(dump.chunks(), start)
+        return Dump(self.name, connection, first, self.event_bytes, by_gtid=start.offset > self.offset_limit)
 
     @property
     def _host(self) -> str:
@@ -248,7 +264,10 @@ class Dump:
         self._name = name
         self._event_bytes = event_bytes
         self._start = start
-        self._file = start.file
+        self.file = start.file
+        """The file that the server sends."""
+        self.torn: MySQLError | None = None
+        """The server's error at the end of its answer, where ``file`` ends inside an event."""
         self._position = max(start.offset, LOG_START)
         self._is_searching = by_gtid
         """The server finds the start by GTIDs, and may send events of the file's header before it."""
@@ -377,7 +396,7 @@ class Dump:
         self._check_log_pos(last, self._position + len(data))
         offset, self._position = self._position, self._position + len(data)
         left_out, self._left_out = self._left_out, 0
-        return LogChunk(self._file, offset, data, left_out)
+        return LogChunk(self.file, offset, data, left_out)
 
     def _check_log_pos(self, event: memoryview, end: int) -> None:
         log_pos = _U32.unpack_from(event, _AT_LOG_POS)[0]
@@ -391,7 +410,7 @@ class Dump:
     def _alone(self, event: memoryview) -> Iterator[LogChunk]:
         kind, artificial = event[_AT_TYPE], event[FLAGS_AT] & ARTIFICIAL
         if kind == EventType.FORMAT_DESCRIPTION:
-            yield LogChunk(self._file, LOG_START, bytes(event))
+            yield LogChunk(self.file, LOG_START, bytes(event))
             self._behind_header = LOG_START + len(event)
             if self._position == LOG_START:
                 self._position += len(event)
@@ -443,8 +462,8 @@ class Dump:
                     f"{self._where()}the server begins its answer in {file}: this is not the log from which the "
                     "watermark was taken"
                 )
-        elif file != self._file:
-            self._file, self._position, self._left_out = file, offset, 0
+        elif file != self.file:
+            self.file, self._position, self._left_out = file, offset, 0
 
     def _end_of_log(self, packet: bytes) -> None:
         if packet[:1] == _ERROR_PACKET:
@@ -455,9 +474,14 @@ class Dump:
                     f"{self._where()}an error of the server that cannot be read ({exc}): it is no MySQL or MariaDB "
                     "server, or a program between changes what it says; look at host and port of the connection"
                 ) from exc
+            except MySQLError as exc:
+                if not server.is_torn(exc):
+                    raise
+                self.torn = exc
+                return
         if packet[:1] != _EOF_PACKET:
             found = f"a packet of type {packet[0]}" if packet else "an empty packet"
             raise SourceError(f"{self._where()}expected an event, an error or EOF, got {found}")
 
     def _where(self) -> str:
-        return f"{self._name}: {self._file}:{self._position}: "
+        return f"{self._name}: {self.file}:{self._position}: "

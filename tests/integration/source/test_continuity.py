@@ -330,6 +330,45 @@ def test_a_log_that_got_another_name_is_read_on_if_the_index_has_both(
         window(live(own_server), behind(read), tmp_path / "refused")
 
 
+def test_a_file_that_a_crash_has_torn_is_read_to_the_tear(own_server: PrivateServer, tmp_path: Path) -> None:
+    """The last bytes of the log never reached the disk. MySQL cuts the rest of the event off; MariaDB leaves it."""
+    fill(own_server, 4)
+    first = window(live(own_server), begin(live(own_server), "oldest"), tmp_path / "first")
+    fill(own_server, 3)
+    before = window(live(own_server), behind(first), tmp_path / "before", segment_bytes=1).segments
+    torn = own_server.datadir / before[-1].source_file
+    own_server.kill()
+    whole = torn.read_bytes()
+    torn.write_bytes(whole[: before[-1].end_offset - 3])
+    own_server.restart()
+    fill(own_server, 2)
+    if own_server.flavor is Flavor.MARIADB:
+        assert torn.stat().st_size == before[-1].end_offset - 3
+    else:
+        assert torn.stat().st_size <= before[-1].start_offset
+    read = window(live(own_server), behind(first), tmp_path / "later").segments
+    assert sum(each.transactions for each in read if each.source_file == torn.name) == len(before) - 1
+    assert read[-1].source_file != torn.name
+    archive = tmp_path / "archive"
+    archive.mkdir()
+    for file in {each.source_file for each in read}:
+        shutil.copy(own_server.datadir / file, archive)
+    for trusted in (frozenset[str](), frozenset({torn.name})):
+        source = ArchiveSource(str(archive), trusted_files=trusted)
+        start = begin(source, "oldest")
+        found = window(source, start, tmp_path / f"archive{len(trusted)}")
+        assert found.last_seqno == first.last_seqno + sum(each.transactions for each in read)
+    # a whole transaction, of which the next file knows
+    torn.write_bytes(whole[: before[-2].end_offset - 3])
+    refused = (
+        pytest.raises(MissingLogError, match=r"by its head, .* came before it")
+        if own_server.flavor is Flavor.MARIADB
+        else pytest.raises(SourceError, match=r"truncated in the middle of event.*source\.trusted_files")
+    )
+    with refused:
+        window(live(own_server), behind(first), tmp_path / "lost")
+
+
 @requires_mysql
 @pytest.mark.parametrize(
     ("steps", "way_out"), [((), "OFF_PERMISSIVE"), (("OFF_PERMISSIVE", "ON_PERMISSIVE", "ON"), "")]

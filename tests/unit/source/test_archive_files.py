@@ -15,12 +15,13 @@ from binlane.errors import (
     PrecheckError,
     SourceError,
     SourceUnavailableError,
+    TruncatedEventError,
 )
-from binlane.model import Flavor
+from binlane.model import Flavor, LogPosition
 from binlane.source.archive import ArchiveSource
 from binlane.source.archive_check import check_archive
 from binlane.source.start_position import begin
-from tests.unit.binlog.cases import log
+from tests.unit.binlog.cases import log, query
 from tests.unit.source.archives import archive, log_file, window
 
 
@@ -114,3 +115,18 @@ def test_the_files_of_two_logs_need_an_index(tmp_path: Path) -> None:
 def test_a_storage_that_cannot_be_listed_is_an_error_by_name(uri: str, error: type[BinlaneError], message: str) -> None:
     with pytest.raises(error, match=message):
         ArchiveSource(uri).state()
+
+
+def test_a_file_that_ends_inside_an_event_is_taken_as_it_is_if_it_is_named(tmp_path: Path) -> None:
+    """As a crash leaves it; the head of the next file decides whether it lacks a transaction."""
+    files(tmp_path, "1 2", None)
+    torn = tmp_path / "binlog.000001"
+    torn.write_bytes(log(query(b"BEGIN"), query(b"DROP TABLE a.t"))[:-3])
+    start = LogPosition(torn.name, 4)
+    with pytest.raises(TruncatedEventError, match=r"name binlog\.000001 in source\.trusted_files of the channel$"):
+        list(ArchiveSource(str(tmp_path)).read_log(start))
+    trusting = ArchiveSource(str(tmp_path), trusted_files=frozenset({torn.name}))
+    read = b"".join(chunk.data for chunk in trusting.read_log(start) if chunk.file == torn.name)
+    assert 0 < len(read) < torn.stat().st_size - 4
+    assert torn.read_bytes()[4:].startswith(read)
+    assert "binlog.000002" in {chunk.file for chunk in trusting.read_log(start)}

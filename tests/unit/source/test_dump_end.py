@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 import itertools
 import struct
+from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Final
 
 import pytest
 
 from binlane.binlog.wire import ARTIFICIAL
-from binlane.errors import SourceUnavailableError
+from binlane.errors import SourceError, SourceUnavailableError
 from binlane.model import LogPosition
 from binlane.source import server, stream
 from binlane.source.stream import ServerSource
@@ -87,6 +89,83 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "log_end", lambda connection: END)
     monkeypatch.setattr(stream, "_AGAIN", 0.0)
     monkeypatch.setattr(stream, "_STANDS_STILL", 0.2)
+
+
+class Torn(Server):
+    """A file of its log ends inside an event: behind ``FILE`` and as many bytes of an event."""
+
+    def __init__(self, file: str, files: tuple[str, ...], said: bytes, version: str) -> None:
+        super().__init__()
+        self.file, self.files, self.said, self.version = file, files, said, version
+
+    def connected(self) -> SimpleNamespace:
+        """As its superclass', for statements, too."""
+        found = super().connected()
+        found.get_server_info = lambda: self.version
+        found.close = lambda: None
+        return found
+
+    def sent(self, start: LogPosition) -> list[bytes]:
+        """Up to the tear, and the error there."""
+        found = list[bytes]()
+        for file in NAMES[NAMES.index(start.file) :]:
+            begin = start.offset if file == start.file else 4
+            found += packets(wire(T.ROTATE, struct.pack("<Q", begin) + file.encode(), ARTIFICIAL))
+            found += packets(HEAD)
+            found += [] if begin > 4 else itertools.chain.from_iterable(map(packets, EVENTS))
+            if file == self.file:
+                error = b"\xff" + struct.pack("<H", 1236) + b"#HY000" + self.said
+                return [*found, len(error).to_bytes(3, "little") + b"\1" + error]
+        return [*found, b"\1\0\0\0\xfe"]
+
+
+SAID: Final = (
+    b"binlog truncated in the middle of event; consider out of disk space on master; the first event 'binlog.000001' "
+    b"at 4, the last event read from 'binlog.000002' at 500, the last byte read from 'binlog.000002' at 519."
+)
+
+
+@pytest.fixture
+def torn(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Torn]:
+    def made(file: str, files: tuple[str, ...] = NAMES, said: bytes = SAID, version: str = "11.8.2-MariaDB") -> Torn:
+        found = Torn(file, files, said, version)
+        monkeypatch.setattr(ServerSource, "connected", lambda source: found.connected())
+        monkeypatch.setattr(server, "log_files", lambda connection: files)
+        return found
+
+    return made
+
+
+@pytest.mark.parametrize("file", [FIRST, SECOND])
+def test_the_log_goes_on_in_the_file_behind_a_tear(file: str, torn: Callable[..., Torn]) -> None:
+    for offset in (4, 4 + len(FILE)):
+        broken = torn(file)
+        read = broken.read(LogPosition(FIRST, offset))
+        assert [name for name, _, _ in read] == [*NAMES]
+        assert all(data == FILE for _, _, data in read[1:])
+        assert broken.begun[-1] == LogPosition(NAMES[NAMES.index(file) + 1], 4)
+
+
+@pytest.mark.parametrize(
+    ("file", "said", "version", "expected"),
+    [
+        pytest.param(THIRD, SAID, "11.8.2-MariaDB", r"source\.trusted_files", id="no file follows"),
+        pytest.param(SECOND, SAID.replace(b"master", b"source"), "8.4.6", r"source\.trusted_files", id="mysql"),
+        pytest.param(
+            SECOND,
+            b"log event entry exceeded max_allowed_packet",
+            "11.8.2-MariaDB",
+            r"max_allowed_packet \(1236\)$",
+            id="other",
+        ),
+    ],
+)
+def test_what_proves_nothing_is_an_error(
+    file: str, said: bytes, version: str, expected: str, torn: Callable[..., Torn]
+) -> None:
+    broken = torn(file, said=said, version=version)
+    with pytest.raises(SourceError, match=rf"^db: the server says: {said.decode()[:8]}.*{expected}"):
+        broken.read(LogPosition(FIRST, 4))
 
 
 def at(monkeypatch: pytest.MonkeyPatch, *dumps: int, offset_limit: int = 1 << 31) -> Server:
