@@ -124,6 +124,9 @@ class Facts:
     """The state of the newest drill that has ended."""
     drilled_at: float | None = None
     """When the last drill ended that found everything equal; None: never."""
+    crashed: str = ""
+    """The last file of the log in which the source has crashed so that its log may lack transactions that it has, if
+    all rows have not been compared since."""
     is_continuous: bool = False
     """Its DAG begins the next run as soon as one has ended."""
 
@@ -232,6 +235,7 @@ def facts_of(snapshot: Snapshot, channel: ChannelConfig, runs: AirflowRuns | Non
         is_drilled=channel.drill.base is not None,
         drilled=None if snapshot.drills is None else snapshot.drills.state,
         drilled_at=snapshot.drilled_at,
+        crashed=snapshot.covered.crashed,
         is_continuous=channel.window.is_continuous,
     )
 

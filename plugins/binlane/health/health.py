@@ -259,6 +259,12 @@ def _stopped(facts: Facts, _: Limits) -> Finding | None:
 def _unverified(facts: Facts, limits: Limits) -> Finding | None:
     if not facts.is_comparable:
         return None
+    if limits.max_full_age and facts.crashed:
+        text = (
+            f"the source crashed in {facts.crashed}, and its log may lack transactions that it has (sync_binlog): no "
+            "verification has compared all rows since"
+        )
+        return Finding(State.UNVERIFIED, Severity.WARNING, text, f"`binlane verify {facts.channel} --full`.")
     if limits.max_unverified and facts.unverified > limits.max_unverified >= facts.uncovered and facts.unshown:
         return Finding(
             State.UNVERIFIED,

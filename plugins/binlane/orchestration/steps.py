@@ -56,7 +56,7 @@ from binlane.state.orders.orders import NOW as STOP_NOW
 from binlane.state.orders.stops import clear_stop, request_stop
 from binlane.state.positions import lane_positions
 from binlane.state.records.conflicts import count_conflicts
-from binlane.state.records.coverage import forget_compared
+from binlane.state.records.coverage import forget_compared, note_crash
 from binlane.state.records.databases import recorder
 from binlane.state.records.history import clock_of
 from binlane.state.records.progress import RunStep, begin_step
@@ -204,6 +204,8 @@ def _extract_next(
     if scan is not None:
         settings = functools.partial(_settings_before, channel, endpoints, request, window)
         reading = dataclasses.replace(reading, told=functools.partial(scan, settings))
+    if not request.dry_run:
+        reading = dataclasses.replace(reading, crashed=functools.partial(_note_crash, channel, endpoints))
     shown = step_progress.extraction(endpoints.target, channel.name, window, told, is_dry=request.dry_run)
     # an archive gets its files later than they are written: the end of an interval is the latest end of its window
     is_of_interval = channel.source.connection is None and request.until is None
@@ -232,6 +234,18 @@ def _extract_next(
     if not request.dry_run:
         begin_step(engine, channel.name, RunStep.PLAN, window, total=len(manifest.segments))
     return _answer(state, folder=folder, manifest=manifest, dry_run=request.dry_run)
+
+
+def _note_crash(channel: ChannelConfig, endpoints: Endpoints, file: str) -> None:
+    """The source has crashed in a file of its log, and may have rows that the log lacks: until all rows are compared,
+    the channel's health says so."""
+    log.warning(
+        "the source crashed in %s, and its sync_binlog is not 1: its log may lack the last transactions of before the "
+        "crash, which it may have: `binlane verify %s --full` compares all rows",
+        *(file, channel.name),
+    )
+    with engine_of(endpoints.target).begin() as connection:
+        note_crash(connection, channel.name, file)
 
 
 def _followed(channel: ChannelConfig, endpoints: Endpoints) -> Selection:

@@ -67,6 +67,7 @@ COPY_CHECKS: Final[Mapping[str, Check]] = {
 OTHER_CHECKS: Final[Mapping[str, Check]] = {
     "state": servers.check_state,
     "row-format": servers.check_row_format,
+    "log-sync": servers.check_log_sync,
     "packets": servers.check_packets,
     "trust": held.check_trust,
     "clocks": servers.check_clocks,

@@ -124,6 +124,16 @@ def check_row_format(situation: Readiness) -> Iterator[Finding]:
             yield Finding(Severity.INFO, f"source: {name}", value, source.value(name), todo, mend=mend)
 
 
+def check_log_sync(situation: Readiness) -> Iterator[Finding]:
+    """The source does not write each transaction's events to its disk before it commits: behind a crash its log may
+    lack transactions that it has (advice)."""
+    source, name = situation.source, "sync_binlog"
+    if source is not None and source.value(name) != "1":
+        mend = (source.setting(name, 1),)
+        todo = f"{mend[0]} on the source: behind a crash its log may lack transactions that it has"
+        yield Finding(Severity.INFO, f"source: {name}", "1", source.value(name), todo, mend=mend)
+
+
 def check_target_privileges(situation: Readiness) -> Iterator[Finding]:
     """Privileges that the target's account lacks."""
     target, needs = situation.target, situation.needs

@@ -146,6 +146,11 @@ class Continuity:
     def _is_archive(self) -> bool:
         return not self.state.closes_by_clock
 
+    def crashed(self, log_format: FormatDescription) -> str:
+        """The present file, if its server has crashed in it, by the beginning of the file behind it; else empty."""
+        file = self._file
+        return file.name if file is not None and file.end is End.NONE and log_format.created else ""
+
     @property
     def rotates_to(self) -> str:
         """The next file by the present file's ROTATE event; empty until the event is read."""

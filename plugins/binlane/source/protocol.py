@@ -61,6 +61,8 @@ class LogState:
     has them, too, unless they were put in."""
     taken: str = ""
     """GTIDs that no file of the log needs to have: the target has them."""
+    may_lose: bool = False
+    """Behind a crash the source may have transactions that no file of its log has, and no GTID tells of them."""
     trusted_files: frozenset[str] = frozenset()
     """Files of an archive that are taken as they are, although nothing proves that they are complete."""
 

@@ -226,15 +226,20 @@ def log_state(connection: Any) -> LogState:
     # in local time one hour occurs twice a year
     connection.query("SET time_zone = '+00:00'")
     # what a clock that is ahead says of the future proves nothing: rows of before it are still to come
-    clock = min(float(_value(connection, "SELECT UNIX_TIMESTAMP(NOW(6))")), time.time() + CLOCKS_DIFFER)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT UNIX_TIMESTAMP(NOW(6)), @@GLOBAL.sync_binlog <> 1")
+        time_there, may_lose = cursor.fetchone()
+    clock = min(float(time_there), time.time() + CLOCKS_DIFFER)
     logs = _rows(connection, "SHOW BINARY LOGS")
     files, sizes = tuple(row["Log_name"] for row in logs), tuple(int(row["File_size"]) for row in logs)
     status = _log_status(connection)
     unlogged = put_in = ""
     if flavor is Flavor.MYSQL:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT @@GLOBAL.server_uuid, @@GLOBAL.gtid_purged")
-            uuid, purged = cursor.fetchone()
+            cursor.execute("SELECT @@GLOBAL.server_uuid, @@GLOBAL.gtid_purged, @@GLOBAL.gtid_mode = 'ON'")
+            uuid, purged, has_gtids = cursor.fetchone()
+        # InnoDB keeps the GTIDs of what it has: a server that has lost their events counts them as purged
+        may_lose = may_lose and not has_gtids
         identity, unlogged = f"mysql server_uuid {uuid}", purged.replace("\n", "")
     else:
         with connection.cursor() as cursor:
@@ -255,6 +260,7 @@ def log_state(connection: Any) -> LogState:
         sizes=sizes,
         unlogged=unlogged,
         put_in=put_in,
+        may_lose=bool(may_lose),
     )
 
 

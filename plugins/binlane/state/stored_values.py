@@ -197,7 +197,8 @@ VALUES: Final[Mapping[str, Mapping[str, Values]]] = {
     },
     "verified": {
         "channel": _CHANNEL, "rows_after": _SEQNO, "rows_through": _SEQNO, "full_through": _SEQNO, "full_at": _TIME,
-        "rules": _SHA256, "uncovered_seqno": _SEQNO, "uncovered_at": _TIME,
+        "rules": _SHA256, "uncovered_seqno": _SEQNO, "uncovered_at": _TIME, "crashed_file": _LOG_FILE,
+        "crashed_at": _TIME,
     },
     "suspects": {
         "id": _ID, "channel": _CHANNEL, "table_schema": _NAME, "table_name": _NAME, "row_key": _TEXT,

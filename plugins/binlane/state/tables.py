@@ -430,6 +430,10 @@ verified = _table(
     # the end of a window behind what is covered, and when it was applied: kept when the windows' rows are deleted
     Column("uncovered_seqno", _SEQNO),
     Column("uncovered_at", _TIME),
+    # the last file in which the source has crashed so that its log may lack transactions, and when that was read; the
+    # time is NULL when all rows have been compared since
+    Column("crashed_file", String(512)),
+    Column("crashed_at", _TIME),
 )
 
 suspects = _table(

@@ -93,6 +93,8 @@ def states(health: Health) -> list[str]:
         pytest.param(
             {"committed": NOW - DAY - 1, "runs": run("success", paused=True)}, ["behind"], 2, id="behind, paused"
         ),
+        pytest.param({"crashed": "binlog.000120"}, ["unverified"], 1, id="a crash of the source"),
+        pytest.param({"crashed": "binlog.000120", "is_comparable": False}, ["idle"], 0, id="nobody to compare with"),
         pytest.param({"drifted": 5_947}, ["drifted"], 2, id="drift"),
         pytest.param({"drifted": 1, "window": APPLIED}, ["drifted", "running"], 2, id="drift while running"),
         pytest.param({"drifted": 1, "stopped": "now"}, ["drifted", "stopped"], 2, id="drift while stopped"),

@@ -35,6 +35,7 @@ MYSQL: Final = (Flavor.MYSQL, VERSIONS[Flavor.MYSQL])
 ROW: Final = {
     "binlog_format": "ROW",
     "binlog_row_image": "FULL",
+    "sync_binlog": "1",
     "max_allowed_packet": "67108864",
     "lower_case_table_names": "0",
     "log_bin": "ON",
@@ -88,6 +89,11 @@ CASES: Final = {
         "source: binlog_format: expected ROW, found MIXED",
         "SET PERSIST binlog_format = ROW",
     ),
+    "log-sync": (
+        ready(source={"variables": {**ROW, "sync_binlog": "0"}}),
+        "source: sync_binlog: expected 1, found 0",
+        "SET PERSIST sync_binlog = 1",
+    ),
     "packets": (
         ready(target={"variables": {**ROW, "max_allowed_packet": "4194304"}}),
         "expected 67108864 as on the source, found 4194304",
@@ -106,6 +112,7 @@ CASES: Final = {
 }
 FOUND_NOTHING: Final = {
     **dict.fromkeys(("family", "source-version", "letter-case", "prepared-transactions", "row-format", "packets")),
+    "log-sync": None,
     "clocks": {"rows": lambda *_: [(time.time(),)]},
 }
 

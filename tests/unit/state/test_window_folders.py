@@ -60,7 +60,9 @@ def test_windows_are_compared_as_far_as_their_folders_are_there(
         )
         for number in (4, 3, 2, 1)
     ]  # fmt: skip
-    covered = SimpleNamespace(rows_after=0, rows_through=1, full_through=None, full_at=None, rules=None)
+    covered = SimpleNamespace(
+        rows_after=0, rows_through=1, full_through=None, full_at=None, rules=None, crashed_at=None
+    )
 
     class Answers:
         def __init__(self) -> None:

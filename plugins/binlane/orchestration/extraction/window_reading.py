@@ -80,6 +80,8 @@ class WindowReading:
     """What the channel takes: a temporary table that it leaves out holds no window."""
     lost_sessions: tuple[str, ...] = ()
     """See ``Channel``: a statement of one of them is refused."""
+    crashed: Callable[[str], object] | None = None
+    """See ``extract``."""
 
     @property
     def _ends(self) -> tuple[SessionEnd, ...]:
@@ -128,6 +130,7 @@ class WindowReading:
                 loads=loads,
                 epochs=EpochStarts(level_of(lanes.consistency, lanes.epoch_seconds), lanes.epoch_transactions or None),
                 told=None if self.told is None else partial(self.told, folder),
+                crashed=self.crashed,
             )
         for tracker in (temporary, xa.statements, loads):
             end = tracker.open_since

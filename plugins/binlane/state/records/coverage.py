@@ -33,10 +33,14 @@ class CoverageRow:
     """When that ended: UTC, by the target's clock."""
     rules: str = ""
     """The digest of the channel's filter and renames then; empty: not known."""
+    crashed: str = ""
+    """The last file of the log in which the source has crashed, if its log may lack transactions for that and all rows
+    have not been compared since."""
 
     def under(self, rules: str) -> CoverageRow:
         """What is covered under these rules, which may take other tables than those of then. Empty: any."""
-        return self if "" in (rules, self.rules) or rules == self.rules else CoverageRow(rules=rules)
+        is_same = "" in (rules, self.rules) or rules == self.rules
+        return self if is_same else CoverageRow(rules=rules, crashed=self.crashed)
 
     @property
     def through(self) -> int:
@@ -66,7 +70,8 @@ def read_covered(connection: Connection, channel: str, rules: str = "") -> Cover
     if row is None:
         return CoverageRow()
     at = None if row.full_at is None else str(row.full_at)
-    return CoverageRow(row.rows_after, row.rows_through, row.full_through, at, row.rules or "").under(rules)
+    crashed = "" if row.crashed_at is None else row.crashed_file or ""
+    return CoverageRow(row.rows_after, row.rows_through, row.full_through, at, row.rules or "", crashed).under(rules)
 
 
 def cover_windows(connection: Connection, channel: str, after: int, through: int, rules: str = "") -> None:
@@ -81,6 +86,17 @@ def cover_all(connection: Connection, channel: str, through: int, rules: str = "
     _store(connection, channel, covered, rules, NOW)
     begun = select(verifications.c.started_at).where(verifications.c.id == verification)
     _note_uncovered(connection, channel, covered.through, connection.execute(begun).scalar_one_or_none())
+    # rows that a verification has read before the crash are not compared since
+    compared = (verified.c.channel == channel, verified.c.crashed_at < begun.scalar_subquery())
+    connection.execute(update(verified).where(*compared).values(crashed_at=None))
+
+
+def note_crash(connection: Connection, channel: str, file: str) -> None:
+    """The source has crashed in a file of its log, which may lack transactions for that. Nothing changes if that is
+    known: a file may be read again."""
+    known = connection.execute(select(verified.c.crashed_file).where(verified.c.channel == channel)).scalar()
+    if known != file:
+        _put(connection, channel, crashed_file=file, crashed_at=NOW)
 
 
 def note_uncovered(connection: Connection, channel: str) -> None:
