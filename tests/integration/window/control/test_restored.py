@@ -10,6 +10,7 @@ import pytest
 
 from binlane.apply.ddl.run import gtid_uuid
 from binlane.errors import TargetIdentityError
+from binlane.orchestration.retention import remove_folders
 from binlane.servers.engines import engine_of
 from binlane.state.channels import Channel as State
 from binlane.state.records.coverage import CoverageRow, read_covered
@@ -42,16 +43,21 @@ def test_windows_behind_the_restored_watermark_are_run_again_ddl_included(
 
     with private_server(tmp_path / "data", source.flavor, name="restored", durable=False) as target:
         channel: Channel = fresh_channel(source, target, tmp_path / "project", clean_source)
-        channel.traffic(30)
-        channel.run()
+        channel.write_channel("[work]\nkeep_windows = 1\n")
+        # of which the target that comes back says that their folders are there
+        for seed in range(3):
+            channel.traffic(30, seed=10 + seed)
+            channel.run()
         assert channel.cli("verify", CHANNEL, "--full") == 0
         assert channel.status.verified != {}
         before = channel.status.channel.watermark
         target.stop()
         shutil.copytree(tmp_path / "data", tmp_path / "backup")
         target.restart()
-        channel.traffic(30, seed=2)
-        channel.run()
+        for seed in range(2):
+            channel.traffic(30, seed=2 + seed)
+            channel.run()
+        remove_folders(channel.config, channel.endpoints)
         target.stop()
         shutil.rmtree(tmp_path / "data")
         shutil.copytree(tmp_path / "backup", tmp_path / "data")
@@ -71,5 +77,10 @@ def test_windows_behind_the_restored_watermark_are_run_again_ddl_included(
         assert channel.status.verified == {}
         with engine_of(channel.endpoints.target).connect() as connection:
             assert read_covered(connection, CHANNEL) == CoverageRow()
+        # the last window's rows are in a folder that the lost timeline has removed
+        assert channel.cli("verify", CHANNEL) == 1
+        assert "verify with --full" in " ".join(capsys.readouterr().err.split())
         channel.run()
         channel.assert_equal()
+        for options in ((), ("--full",)):
+            assert channel.cli("verify", CHANNEL, *options) == 0, capsys.readouterr().err
