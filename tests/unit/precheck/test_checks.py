@@ -23,6 +23,7 @@ from binlane.precheck.situation.facts import Accounts
 from binlane.precheck.situation.finding import Finding, raise_if_fatal
 from binlane.precheck.situation.parser import ParserAnswers, Verdict
 from binlane.precheck.situation.situation import Needs, Situation, TargetSituation
+from binlane.precheck.statements import row_order
 from binlane.precheck.target import open_transactions
 from binlane.precheck.target.portability import unsupported
 from binlane.schema.compare import Severity
@@ -728,3 +729,12 @@ def test_a_collation_that_a_session_of_mariadb_has_chosen_for_a_character_set_is
     assert (found is not None) == is_refused
     if found is not None:
         assert "which has no character_set_collations" in found[0]
+
+
+def test_an_update_of_a_view_that_the_server_names_in_other_letters_is_looked_at_for_its_order() -> None:
+    made = with_statement("UPDATE V SET n = 1", tables=schema(settings={"lower_case_table_names": "1"}))
+    view = Program(TableKey("shop", "v"), "view", "select 1 AS n from t limit 1")
+    vars(made).update(may_reach_programs=True, stored_programs=((), (view,)))
+    looked_at = row_order.RowOrder(made)
+    assert looked_at.view_of(TableKey("shop", "V")) is not None
+    assert list(looked_at.of_texts()) == []

@@ -119,7 +119,7 @@ class RowOrder:
     @cached_property
     def _felt(self) -> re.Pattern[bytes]:
         """What statements have that may feel the order of rows; by their own text, or as UPDATEs of a view."""
-        names = {name for _, name in self._views}
+        names = {key.table for key in self._views}
         if not names:
             return _FELT
         # names in other letters are not told from others by their bytes
