@@ -23,12 +23,14 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition, TableKey
 from binlane.regular_files import open_regular
 from binlane.schema.letter_case import LetterCase
+from binlane.source.copy_times import CopyTimes
 from binlane.source.gtid_set import is_at
 from binlane.source.identity import Start
 from binlane.sql.scheduled_event import DISABLED
 
 _INFO: Final = ("mariadb_backup_binlog_info", "xtrabackup_binlog_info")
 _CHECKPOINTS: Final = ("mariadb_backup_checkpoints", "xtrabackup_checkpoints")
+_TIMES: Final = ("mariadb_backup_info", "xtrabackup_info")
 _PREPARED: Final = frozenset({"log-applied", "full-prepared"})
 _PLACE: Final = re.compile(r"([!-~]{1,512})\s+(\d{1,19})(?:\s+([!-~\s]*))?\s*", re.ASCII)
 _GTIDS: Final = re.compile(
@@ -63,13 +65,15 @@ class CopyPlace:
     """Tables of which the copy has files; empty: not known."""
     is_of_target: bool = False
     """The target itself has recorded it."""
+    times: CopyTimes = CopyTimes()
 
 
 def read_clone(target: Session) -> CopyPlace:
     """What CLONE has recorded on the server that it has filled. Raises PrecheckError if there is no complete clone."""
     _require_family(target, Flavor.MYSQL, "--from-clone")
     rows = target.texts(
-        "SELECT state, source, error_no, error_message, binlog_file, binlog_position, gtid_executed "
+        "SELECT state, source, error_no, error_message, binlog_file, binlog_position, gtid_executed, "
+        "CAST(begin_time AS CHAR), CAST(end_time AS CHAR) "
         "FROM performance_schema.clone_status"
         if target.texts("SELECT 1 FROM information_schema.plugins WHERE plugin_name = 'clone'")
         else "SELECT 1 FROM DUAL WHERE FALSE"
@@ -79,13 +83,14 @@ def read_clone(target: Session) -> CopyPlace:
             "target: expected a server that CLONE INSTANCE FROM has filled, found no clone in "
             "performance_schema.clone_status (the plugin has to be loaded: plugin_load_add = mysql_clone.so)"
         )
-    [(state, source, number, text, file, offset, gtids)] = rows
+    [(state, source, number, text, file, offset, gtids, begun, ended)] = rows
     where = f"the target's clone of {source}"
     if state != "Completed":
         raise PrecheckError(f"{where}: expected state Completed, found {state} {text} ({number}); clone again")
     if source == "LOCAL INSTANCE":
         raise PrecheckError("target: expected a clone of the source, found a local one (CLONE LOCAL); clone again")
-    return CopyPlace(where, LogPosition(file, int(offset)), "".join(gtids.split()), is_of_target=True)
+    times = CopyTimes.of(begun or "", ended or "")
+    return CopyPlace(where, LogPosition(file, int(offset)), "".join(gtids.split()), is_of_target=True, times=times)
 
 
 def read_backup(folder: Path) -> CopyPlace:
@@ -123,7 +128,10 @@ def read_backup(folder: Path) -> CopyPlace:
         for each in files
         if "#" not in each.stem and not each.stem.startswith("FTS_") and each.parent.name not in _SERVER
     )
-    return CopyPlace(str(info), LogPosition(place[1], int(place[2])), gtids, lsn, tables)
+    of_tool = _recorded(folder, _TIMES)
+    facts = {} if of_tool is None else dict(_FACT.findall(of_tool[1]))
+    times = CopyTimes.of(facts.get("start_time", ""), facts.get("end_time", ""))
+    return CopyPlace(str(info), LogPosition(place[1], int(place[2])), gtids, lsn, tables, times=times)
 
 
 def _recorded(folder: Path, names: Collection[str]) -> tuple[Path, str] | None:

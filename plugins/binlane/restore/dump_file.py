@@ -27,6 +27,7 @@ from binlane.restore.definers import definers_in
 from binlane.restore.inexact_columns import InexactTable, inexact_table
 from binlane.safe_text import shown
 from binlane.source.compressed_pieces import UNPACKED
+from binlane.source.copy_times import CopyTimes
 
 _PIECE: Final = 1 << 20
 _HEAD: Final = 64 << 10
@@ -93,6 +94,7 @@ class DumpPlace:
     """Why the place is not known although it is recorded: what was expected, and found."""
     inexact: tuple[InexactTable, ...] = ()
     """Tables with values that its text does not preserve."""
+    times: CopyTimes = CopyTimes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,8 @@ class DumpFile:
                 definers |= definers_in(text)
                 if (table := inexact_table(current, text)) is not None:
                     inexact.append(table)
-        if _COMPLETED not in last[last.rfind(b"\n") + 1 :]:
+        line = last[last.rfind(b"\n") + 1 :]
+        if _COMPLETED not in line:
             raise ConfigError(
                 f"--from {self.path}: expected the last line `-- Dump completed`, found none: the dump was cut, or "
                 "written with --skip-comments; take a whole one, or add that line to a dump that is known to be whole"
@@ -164,7 +167,7 @@ class DumpFile:
         gtids = places.of(_PURGED) or places.of(_SLAVE_POS)
         return DumpPlace(
             places.of(_FILE), "".join(gtids.split()), frozenset(databases), size, frozenset(definers), places.doubt,
-            tuple(inexact),
+            tuple(inexact), CopyTimes.of("", line.decode("latin-1")),
         )  # fmt: skip
 
     @property

@@ -21,6 +21,7 @@ from binlane.regular_files import open_regular
 from binlane.restore.definers import definers_in
 from binlane.restore.dump_file import DumpFile, DumpPlace, decoded, divided, shown_part
 from binlane.restore.inexact_columns import inexact_table
+from binlane.source.copy_times import CopyTimes
 
 _METADATA: Final = "metadata"
 _LARGEST_METADATA: Final = 256 << 20
@@ -35,6 +36,8 @@ _SOURCE: Final = re.compile(
 )
 """Of version 0.10; its GTIDs end in front of an empty line."""
 _EMPTY: Final = re.compile(r"\n[ \t]*\n")
+_BEGUN: Final = re.compile(r"Started dump at: *([^\n]*)")
+_ENDED: Final = re.compile(r"Finished dump at: *([^\n]*)")
 _SECTION: Final = re.compile(r"^\[(?:source|master)\]\n", re.MULTILINE)
 _FILE: Final = re.compile(r"^[# ]*(?:SOURCE_LOG_FILE|File) *= *\"?([^\"\n]+?)\"?$", re.MULTILINE)
 _OFFSET: Final = re.compile(r"^[# ]*(?:SOURCE_LOG_POS|Position) *= *\"?(\d{1,20})\"?$", re.MULTILINE)
@@ -100,7 +103,11 @@ class DumpFolder:
             for text in self._divided(file)
         )
         inexact = tuple(table for table in tables if table is not None)
-        return DumpPlace(position, "".join(gtids.split()), databases, size, frozenset(definers), inexact=inexact)
+        # a table between them may have any name
+        times = CopyTimes.of("".join(_BEGUN.findall(text)[:1]), "".join(_ENDED.findall(text)[-1:]))
+        return DumpPlace(
+            position, "".join(gtids.split()), databases, size, frozenset(definers), inexact=inexact, times=times
+        )
 
     @property
     def digest(self) -> str:

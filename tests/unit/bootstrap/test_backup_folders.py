@@ -12,6 +12,7 @@ import pytest
 from binlane.bootstrap.physical import CopyPlace, other_backup, read_backup
 from binlane.errors import ConfigError
 from binlane.model import Flavor, LogPosition
+from binlane.source.copy_times import CopyTimes
 
 if TYPE_CHECKING:
     from binlane.bootstrap.sessions import Session
@@ -39,6 +40,14 @@ def backup(folder: Path, info: bytes, checkpoints: bytes = PREPARED) -> Path:
 def test_the_place_of_a_backup_is_read(info: bytes, gtids: str, tmp_path: Path) -> None:
     place = read_backup(backup(tmp_path, info))
     assert (place.position, place.gtid_set, place.lsn) == (LogPosition("binlog.000007", 4711), gtids, 46)
+    assert place.times == CopyTimes()
+
+
+@pytest.mark.parametrize("name", ["xtrabackup_info", "mariadb_backup_info"])
+def test_a_backup_tells_when_it_was_begun_and_complete(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"uuid = x\nstart_time = 2026-11-20 01:00:00\nend_time = 2026-11-20 02:00:00\n")
+    place = read_backup(backup(tmp_path, b"binlog.000007\t4711\n"))
+    assert place.times == CopyTimes(1_795_136_400.0, 1_795_140_000.0)
 
 
 @pytest.mark.parametrize(

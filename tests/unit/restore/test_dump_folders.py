@@ -13,6 +13,7 @@ import zstandard
 from binlane.errors import ConfigError
 from binlane.restore.dump_file import DumpFile
 from binlane.restore.dump_folder import DumpFolder, dump_of
+from binlane.source.copy_times import CopyTimes
 
 ZONE: Final = "/*!40103 SET TIME_ZONE='+00:00' */;\n"
 FILES: Final[Mapping[str, str]] = {
@@ -66,6 +67,14 @@ def test_the_place_in_the_log_is_that_of_the_metadata(case: str, tmp_path: Path)
     place = folder_of(tmp_path, text).place()
     assert (place.position, place.gtid_set, place.databases) == (position, gtids, frozenset({"shop", "crm"}))
     assert place.size == sum(len(text) for name, text in FILES.items() if not name.endswith("-create.sql"))
+
+
+@pytest.mark.parametrize("text", [OLD, NEW])
+def test_the_metadata_tells_when_the_dump_was_begun_and_complete(text: str, tmp_path: Path) -> None:
+    place = folder_of(
+        tmp_path, text.replace(": a", ": 2026-11-20 01:00:00").replace(": b\n", ": 2026-11-20 02:00:00\n")
+    )
+    assert place.place().times == CopyTimes(1_795_136_400.0, 1_795_140_000.0)
 
 
 def test_a_database_is_loaded_in_an_order_that_runs_no_trigger(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from binlane.restore import dump_file
 from binlane.restore.definers import OWN_ACCOUNT
 from binlane.restore.dump_file import DumpFile
 from binlane.restore.dump_load import DumpLoad
+from binlane.source.copy_times import CopyTimes
 from binlane.source.protocol import EventSource
 
 HEAD = b"-- MariaDB dump\n-- CHANGE MASTER TO MASTER_LOG_FILE='binlog.000007', MASTER_LOG_POS=4711;\n"
@@ -94,6 +95,11 @@ def test_what_stands_inside_of_a_statement_is_no_place_and_no_database(head: byt
     assert (place.position, place.gtid_set) == ("binlog.000007:4711" if head else "", "0-1-5")
     assert place.databases == {"shop"}
     assert place.doubt == ""
+
+
+def test_a_dump_tells_when_it_was_complete(tmp_path: Path) -> None:
+    assert dump(tmp_path, HEAD + BODY + TAIL).place().times == CopyTimes(0.0, 1_795_136_400.0)
+    assert dump(tmp_path, HEAD + BODY + b"-- Dump completed\n").place().times == CopyTimes()
 
 
 def test_the_last_lines_of_a_dump_of_mariadb_11_4_belong_to_no_database(tmp_path: Path) -> None:

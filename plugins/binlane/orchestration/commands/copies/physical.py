@@ -21,6 +21,7 @@ from binlane.rename_rules import is_system
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of
 from binlane.shards.selection import Extent
+from binlane.source.copy_times import contradiction
 from binlane.source.older_sessions import highest_older_session
 from binlane.source.start_position import begin
 from binlane.state.channels import Watermark, create_channel, has_channel
@@ -77,6 +78,12 @@ def begin_at_copy(name: str, folder: Path, backup: Path | None, *, resolve: Reso
 
         recorded = read_clone(theirs) if backup is None else read_backup(backup)
         start = begin(source, str(recorded.position), copied_gtids(recorded, theirs))
+        if not recorded.gtid_set and (why := contradiction(source, start, recorded.times)):
+            raise PrecheckError(
+                f"{recorded.where}: expected {recorded.position} in the log of the copied server, found another log in "
+                f"{source.name}: {why}: the copy is of another server, or the source's log was reset since; nothing "
+                "was written. Point source.connection at the copied server, or copy again"
+            )
         require_restored(recorded, start, ours, theirs, includes)
         require_ready_to_begin(channel, endpoints, source)
         create(engine, channel.work.uri)
@@ -87,4 +94,5 @@ def begin_at_copy(name: str, folder: Path, backup: Path | None, *, resolve: Reso
             require_new()
             state = create_channel(engine, name, start.identity, mark, older_sessions=older)
         record_target(channel.work.uri, state)
-    return f"channel {name}: begins at {recorded.where}; watermark at seqno 0, {mark.source}"
+    believed = "" if recorded.gtid_set else ", which is believed to be of this log: the copy has no GTIDs that show it"
+    return f"channel {name}: begins at {recorded.where}; watermark at seqno 0, {mark.source}{believed}"

@@ -48,6 +48,7 @@ from binlane.restore.replacement import kept_name, require_replaceable, stored_f
 from binlane.restore.ruled_out import RuledOut
 from binlane.safe_text import shown
 from binlane.servers.engines import engine_of
+from binlane.source.copy_times import contradiction
 from binlane.source.gtid_set import is_at
 from binlane.source.identity import Start
 from binlane.source.protocol import EventSource
@@ -220,6 +221,7 @@ def plan_restore(request: RestoreRequest, channels: Path, resolve: Resolver | No
     text, channel = declared(replaced)
     beliefs = _require_free(channel, endpoints, source, names, replaced)
     start = _start(source, request, recorded)
+    beliefs += _belief(request, recorded, start)
     databases = frozenset(old for old, _ in names)
     with doing("reading the log for the plan"):
         ruled_out = RuledOut(source, databases)
@@ -537,7 +539,24 @@ def _start(source: EventSource, request: RestoreRequest, recorded: DumpPlace | N
             f"{source.name}, found {found.gtid_set}: the dump is of another server, or of another log of it; give the "
             "log of the dump's server, or the place in this log with --at FILE:OFFSET"
         )
+    if request.at is None and not theirs and (why := contradiction(source, found, recorded.times)):
+        raise PrecheckError(
+            f"--from {request.base}: expected the dump's place, {place}, in the log of its server, found another log "
+            f"in {source.name}: {why}: the dump is of another server (a dump of a replica names the replica's own "
+            "log), or the log was reset in between; give the log of the dump's server, or the place in this log with "
+            "--at FILE:OFFSET"
+        )
     return found
+
+
+def _belief(request: RestoreRequest, recorded: DumpPlace | None, start: Start) -> tuple[str, ...]:
+    """What nothing shows of a place that a dump without GTIDs has recorded."""
+    if recorded is None or request.at is not None or recorded.gtid_set.strip():
+        return ()
+    return (
+        f"{start.position} is the dump's place in this log: the dump has no GTIDs that show it; dump with them "
+        "(MariaDB: --gtid), or from the server whose log this is",
+    )
 
 
 def plan_view(plan: RestorePlan) -> list[Grid]:
