@@ -137,25 +137,37 @@ def read_views(connection: Connection, is_wanted: Callable[[str], bool]) -> list
 
 
 def read_named_programs(connection: Connection, names: Mapping[bool, Sequence[TableKey]]) -> list[Program]:
-    """Some of the same, without their parameters. ``names``: those of views (True), which a server of MariaDB opens to
-    show them, and of routines."""
+    """Some of the same, without their parameters. ``names``: those of views (True), and of routines."""
     flavor, _ = server_version(connection)
     head = f"routine_schema, routine_name, LOWER(routine_type), {_READABLE_BODY}, '', '', 0"
-    found: list[Program] = []
-    if routines := frozenset(names[False]):
-        query = f"SELECT {{columns}} FROM information_schema.routines WHERE {among('routine_schema', ':names')}"
-        databases = values_of({key.database for key in routines})
-        shown = _read(connection, query, head, _ROUTINE_FACTS, databases)
-        found += _executed(connection, (each for each in shown if each.key in routines))
-    facts, head = (
-        {**_EVERY_VIEW, **_VIEW_FACTS[flavor]},
-        "table_schema, table_name, 'view', NULLIF(view_definition, ''), '', '', 0",
+    shown = _read_some(connection, flavor, "routine", head, _ROUTINE_FACTS, names[False])
+    found = list(_executed(connection, shown))
+    facts = {**_EVERY_VIEW, **_VIEW_FACTS[flavor]}
+    head = "table_schema, table_name, 'view', NULLIF(view_definition, ''), '', '', 0"
+    return [*found, *map(_named, _read_some(connection, flavor, "table", head, facts, names[True]))]
+
+
+def _read_some(
+    connection: Connection,
+    flavor: Flavor,
+    what: str,
+    head: str,
+    facts: Mapping[str, str],
+    keys: Sequence[TableKey],
+) -> Iterator[Program]:
+    """``what``: how their names' columns begin."""
+    query = (
+        f"SELECT {{columns}} FROM information_schema.{_VIEW_OF[what]} "
+        f"WHERE {among(f'{what}_schema', ':names')} AND {what}_name IN :tables"
     )
-    for key in names[True]:
-        of_database = among("table_schema", ":names")
-        query = f"SELECT {{columns}} FROM information_schema.views WHERE {of_database} AND table_name = :name"
-        found += map(_named, _read(connection, query, head, facts, [key.database], key.table))
-    return found
+    wanted = frozenset(keys)
+    # what is looked up by one database and one name MariaDB need not open, or parse, all of
+    for some in [keys] if flavor is Flavor.MYSQL and keys else [[key] for key in keys]:
+        databases, tables = values_of({key.database for key in some}), sorted({key.table for key in some})
+        yield from (each for each in _read(connection, query, head, facts, databases, tables) if each.key in wanted)
+
+
+_VIEW_OF: Final = {"routine": "routines", "table": "views"}
 
 
 def _named(view: Program) -> Program:
@@ -195,14 +207,12 @@ def _read(
     head: str,
     facts: Mapping[str, str],
     databases: Sequence[str] = (),
-    table: str | None = None,
+    tables: Sequence[str] = (),
 ) -> Iterator[Program]:
     columns = ", ".join((head, *facts.values()))
-    statement, values_by_name = text(query.format(columns=columns)), dict[str, object]()
-    if databases:
-        statement, values_by_name = statement.bindparams(bindparam("names", expanding=True)), {"names": databases}
-    if table is not None:
-        values_by_name["name"] = table
+    values_by_name = {name: values for name, values in (("names", databases), ("tables", tables)) if values}
+    statement = text(query.format(columns=columns))
+    statement = statement.bindparams(*(bindparam(name, expanding=True) for name in values_by_name))
     for database, owner, kind, body, name, time, order, *values in connection.execute(statement, values_by_name):
         yield Program(
             TableKey(str(database), str(owner)),

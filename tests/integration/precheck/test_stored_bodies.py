@@ -11,10 +11,11 @@ import pytest
 from sqlalchemy import Connection
 
 from binlane.bootstrap.sessions import Session
-from binlane.model import Flavor
+from binlane.model import Flavor, TableKey
 from binlane.precheck.situation.facts import Target
-from binlane.servers.programs import read_programs, read_triggers
+from binlane.servers.programs import read_named_programs, read_programs, read_triggers
 from binlane.sql.parse.lexer import UNDECODED
+from binlane.sql.programs.marks import mark_of
 from binlane.sql.temporary_routines import tokens_of
 from lab.servers import PrivateServer
 from tests.integration.precheck.helpers import connected
@@ -86,6 +87,24 @@ def test_each_body_is_read_as_it_was_made(server: PrivateServer, connection: Con
             run_on(server, f"SET NAMES utf8mb4, sql_mode = '{mode}'", f"CREATE {created}", log=False)
             made[name] = text
     assert _texts(connection) == made
+
+
+def test_some_programs_have_the_marks_that_they_have_among_all(server: PrivateServer, connection: Connection) -> None:
+    function = "CREATE FUNCTION test_bodies.{}() RETURNS VARCHAR(9) DETERMINISTIC RETURN 'it''s'"
+    view = "CREATE VIEW test_bodies.{} (a, `b``c`) AS SELECT n + 1, n FROM test_bodies.t"
+    run_on(
+        server,
+        *(function.format(name) for name in ("f", "g", "`é`")),
+        *(view.format(name) for name in ("v", "w")),
+        "CREATE PROCEDURE test_bodies.f() SET @x = 'a\\\\'",
+        log=False,
+    )
+    every = {(each.kind, each.key.table): mark_of(each) for each in read_programs(connection)}
+    wanted = {False: ["f", "é"], True: ["v"]}
+    names = {is_view: [TableKey("test_bodies", name) for name in found] for is_view, found in wanted.items()}
+    found = {(each.kind, each.key.table): mark_of(each) for each in read_named_programs(connection, names)}
+    assert sorted(found) == [("function", "f"), ("function", "é"), ("procedure", "f"), ("view", "v")]
+    assert all(mark == every[name] and mark.digest for name, mark in found.items())
 
 
 def test_bodies_of_sql_mode_oracle_are_read_as_they_were_made(server: PrivateServer, connection: Connection) -> None:
