@@ -9,6 +9,8 @@ import pymysql
 import pytest
 
 from binlane.apply.lane.ways import barrier
+from binlane.apply.session.connection import LaneSession
+from binlane.apply.temporary_copies import CopyKeeper
 from binlane.model import RowCounts
 from binlane.state.orders.orders import Orders
 from binlane.state.positions import Counted
@@ -86,8 +88,6 @@ def _never(*_: object) -> NoReturn:
 
 
 def test_nothing_made_is_nothing_to_connect_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    from binlane.apply import temporary_copies
-
-    monkeypatch.setattr(temporary_copies.LaneSession, "open", _never)
+    monkeypatch.setattr(LaneSession, "open", _never)
     anything: Any = None
-    temporary_copies.CopyKeeper(anything, anything, "c").drop_made()
+    CopyKeeper(anything, anything, "c").drop_made()
