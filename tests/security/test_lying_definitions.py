@@ -256,15 +256,31 @@ def test_the_row_of_a_sequence_has_integers(value: str, place: int) -> None:
 
 @pytest.mark.parametrize("asked", ["SHOW CREATE USER", "SHOW GRANTS"])
 @pytest.mark.parametrize(
-    "statement", [b"SET GLOBAL max_connections = 77", b"DROP DATABASE app", b"/**/ GRANT ALL", b""]
+    "statement",
+    [
+        b"SET GLOBAL max_connections = 77",
+        b"DROP DATABASE app",
+        b"/**/ GRANT ALL",
+        b"",
+        b"GRANT USAGE ON *.* TO `admin`@`%` IDENTIFIED BY 'mine'",
+        b"GRANT USAGE ON *.* TO `a`@`%` IDENTIFIED BY 'x', `admin`@`%` IDENTIFIED BY 'mine'",
+        b"GRANT ALL ON *.* TO /*!99999 `a`@`%` REQUIRE SUBJECT */ `admin`@`%`",
+        b"REVOKE ALL PRIVILEGES ON *.* FROM `dba`@`%`",
+        b"SET DEFAULT ROLE NONE FOR `dba`@`%`",
+        b"SET DEFAULT ROLE NONE FOR `a`@`%`, GLOBAL max_connections = 77",
+        b"CREATE USER `a`@`%`, `b`@`%`",
+        b"CREATE OR REPLACE USER `a`@`%`",
+        b"GRANT USAGE ON *.* TO `a\xff`@`%`",
+    ],
 )
-def test_an_account_is_made_by_statements_about_accounts(asked: str, statement: bytes) -> None:
+@pytest.mark.parametrize("flavor", Flavor)
+def test_an_account_is_made_by_statements_about_it_alone(flavor: Flavor, asked: str, statement: bytes) -> None:
     shown: dict[str, list[tuple[bytes, ...]]] = {
         "SHOW CREATE USER": [(b"CREATE USER `a`@`%`",)],
         "SHOW GRANTS": [(b"GRANT USAGE ON *.* TO `a`@`%`",)],
     }
-    source: Any = _Server(Flavor.MYSQL, {"SELECT user": [(b"a", b"%", b"0")], **shown, asked: [(statement,)]})
-    with pytest.raises(SourceError, match=r"account 'a'@'%': expected what makes an account, or gives privileges"):
+    source: Any = _Server(flavor, {"SELECT user": [(b"a", b"%", b"0")], **shown, asked: [(statement,)]})
+    with pytest.raises(SourceError, match=r"account 'a'@'%': expected what makes this account, or gives it privileges"):
         read_accounts(source)
 
 

@@ -1,11 +1,11 @@
 """Copies accounts and roles with their privileges, except the servers' own and those that the target already has.
 
+What runs on the target is about a new account alone, and not about the channels' state there (``sql.account_lines``).
 An account that an interrupted attempt has created may lack privileges, so the next attempt drops it first.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
@@ -20,9 +20,9 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 from binlane.safe_text import shown
 from binlane.servers.account_fingerprints import SERVERS_OWN
+from binlane.shards.selection import OWN
+from binlane.sql.account_lines import About, ShownAccounts, foreign_line
 
-_OF_ACCOUNTS: Final = re.compile(rb"(?:CREATE (?:USER|ROLE)|GRANT|REVOKE|SET DEFAULT ROLE) ")
-"""The beginnings of what servers show of accounts."""
 _NOT_COPIED: Final = frozenset({1049, 1146, 1147, 1305, 1347})
 """Errors for a privilege on a table or routine that was not copied."""
 
@@ -34,10 +34,13 @@ class Accounts:
     made: tuple[tuple[str, bytes], ...]
     """Account or role, as SQL names it, and the statement that creates it; roles first."""
     grants: tuple[tuple[str, bytes], ...]
+    on_state: tuple[tuple[str, bytes], ...] = ()
+    """Privileges on the schema ``binlane``, which are not copied: the source's is that of its own channels."""
 
     def without(self, present: Collection[str]) -> Accounts:
         """Those that are not ``present``, by their names in SQL."""
-        return Accounts(*(tuple(one for one in each if one[0] not in present) for each in (self.made, self.grants)))
+        lists = (self.made, self.grants, self.on_state)
+        return Accounts(*(tuple(one for one in each if one[0] not in present) for each in lists))
 
 
 def no_accounts() -> Accounts:
@@ -53,26 +56,34 @@ def read_accounts(session: Session) -> Accounts:
         "is_role = 'Y'" if session.flavor is Flavor.MARIADB else "account_locked = 'Y' AND authentication_string = ''"
     )
     rows = session.texts(f"SELECT user, host, {roles} FROM mysql.user ORDER BY 3 DESC, 1, 2")
-    made, grants = [], []
+    is_mariadb = session.flavor is Flavor.MARIADB
+    lines = ShownAccounts(session.flavor, {user for user, _, is_role in rows if is_mariadb and is_role == "1"})
+    made: list[tuple[str, bytes]] = []
+    grants: dict[About, list[tuple[str, bytes]]] = {about: [] for about in About}
     for user, host, is_role in rows:
         if user in SERVERS_OWN:
             continue
-        if session.flavor is Flavor.MARIADB and is_role == "1":
-            name = quoted(user)
+        if is_mariadb and is_role == "1":
+            name, its_host = quoted(user), None
             made.append((name, f"CREATE ROLE {identifier(user)}".encode()))
         else:
-            name = f"{quoted(user)}@{quoted(host)}"
+            name, its_host = f"{quoted(user)}@{quoted(host)}", host
             [(statement,)] = session.rows(f"SHOW CREATE USER {name}")
+            if _about(statement, lines, name, user, its_host) is not About.ACCOUNT:
+                raise SourceError(foreign_line(name, statement.decode(errors="replace")))
             made.append((name, statement))
-        grants += [(name, row[0]) for row in session.rows(f"SHOW GRANTS FOR {name}")]
-    for name, statement in (*made, *grants):
-        if _OF_ACCOUNTS.match(statement) is None:
-            raise SourceError(
-                f"account {name}: expected what makes an account, or gives privileges, found another statement: "
-                f"{shown(statement.decode(errors='replace'))}; another program answers in the source's place, or "
-                "changes what it says: look at host, port and ssl_mode of the connection"
-            )
-    return Accounts(tuple(made), tuple(grants))
+        for (line,) in session.rows(f"SHOW GRANTS FOR {name}"):
+            grants[_about(line, lines, name, user, its_host)].append((name, line))
+    # a role's privileges are read with the role
+    return Accounts(tuple(made), tuple(grants[About.ACCOUNT]), tuple(grants[About.STATE]))
+
+
+def _about(statement: bytes, lines: ShownAccounts, name: str, user: str, host: str | None) -> About:
+    sql = statement.decode(errors="replace")
+    found = lines.about(sql, user, host) if sql.encode() == statement else None
+    if found is None:
+        raise SourceError(foreign_line(name, sql))
+    return found
 
 
 def make_accounts(
@@ -91,6 +102,11 @@ def make_accounts(
         f"account {name}: exists on the target already and was not changed"
         for name, _ in accounts.made
         if name in present
+    ]
+    notes += [
+        f"account {name}: {shown(line.decode(errors='replace'))}: left out: {OWN}, and its account may change what the "
+        "channel writes there"
+        for name, line in new.on_state
     ]
     planned([name for name, _ in new.made])
     _make(session, new.made)

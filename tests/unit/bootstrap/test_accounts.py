@@ -2,9 +2,62 @@
 
 from __future__ import annotations
 
-from binlane.bootstrap.account_copy import Accounts, make_accounts, names_of, no_accounts
+from typing import Any
+
+import pytest
+
+from binlane.bootstrap.account_copy import Accounts, make_accounts, names_of, no_accounts, read_accounts
 from binlane.bootstrap.sessions import Session
 from binlane.model import Flavor
+
+
+class _Server:
+    """A session on a server with these accounts, and the lines that it shows of each."""
+
+    source = None
+
+    def __init__(self, flavor: Flavor, shown: dict[tuple[str, str, str], tuple[str, ...]]) -> None:
+        self.flavor, self.shown, self.sent = flavor, shown, list[str]()
+
+    def texts(self, statement: str) -> list[tuple[str, ...]]:
+        return [key if "is_role" in statement or "account_locked" in statement else key[:2] for key in self.shown]
+
+    def rows(self, statement: str) -> list[tuple[bytes, ...]]:
+        verb, _, asked = statement.partition("SHOW ")[2].partition(" ")
+        for (user, host, is_role), lines in self.shown.items():
+            if asked.endswith(f" '{user}'" if is_role == "1" else f" '{user}'@'{host}'"):
+                return [(line.encode(),) for line in lines if line.startswith("CREATE") is (verb == "CREATE")]
+        raise AssertionError(statement)
+
+    def execute(self, statement: str | bytes) -> int:
+        self.sent.append(statement if isinstance(statement, str) else statement.decode())
+        return 0
+
+
+def test_a_role_that_the_target_has_gets_no_privilege_by_another_that_was_granted_it() -> None:
+    """MariaDB shows with a role what the roles have that it was granted."""
+    inner = "GRANT ALL PRIVILEGES ON `hr`.* TO `inner_r` WITH GRANT OPTION"
+    outer = ("GRANT USAGE ON *.* TO `outer_r`", "GRANT `inner_r` TO `outer_r`")
+    source: Any = _Server(Flavor.MARIADB, {("inner_r", "", "1"): (inner,), ("outer_r", "", "1"): (*outer, inner)})
+    target: Any = _Server(Flavor.MARIADB, {("inner_r", "", "1"): ()})
+
+    notes = make_accounts(target, read_accounts(source))
+
+    assert target.sent == ["CREATE ROLE `outer_r`", *outer]
+    assert notes == ("account 'inner_r': exists on the target already and was not changed",)
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+def test_no_account_gets_privileges_on_the_target_s_state(flavor: Flavor) -> None:
+    made = "CREATE USER `a`@`%`"
+    lines = ("GRANT USAGE ON *.* TO `a`@`%`", "GRANT ALL PRIVILEGES ON `binlane`.* TO `a`@`%`")
+    source: Any = _Server(flavor, {("a", "%", "0"): (made, *lines)})
+    target: Any = _Server(flavor, {})
+
+    [note] = make_accounts(target, read_accounts(source))
+
+    assert target.sent == [made, lines[0]]
+    assert note.startswith(f"account 'a'@'%': {lines[1]}: left out: the schema binlane is each target's own")
 
 
 def test_without_accounts_the_target_is_not_asked_for_its_own_which_takes_a_privilege() -> None:

@@ -16,10 +16,11 @@ from typing import Final
 import pymysql
 
 from binlane.binlog.types.literals import identifier, quoted
-from binlane.errors import SourceError
+from binlane.errors import SourceError, TargetError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SchemaObject
 from binlane.servers.account_fingerprints import SERVERS_OWN
+from binlane.sql.account_lines import About, ShownAccounts, foreign_line
 from binlane.verify.definitions.account_options import (
     AccountOptions,
     differing_options,
@@ -174,20 +175,29 @@ def _accounts(side: Side, flavor: Flavor) -> Iterator[tuple[str, Account]]:
         side.execute("SET SESSION print_identified_with_as_hex = ON")
     [(own,)] = side.texts("SELECT CURRENT_USER()")
     is_role = "is_role = 'Y'" if flavor is Flavor.MARIADB else "0"
-    for user, host, role in side.texts(f"SELECT user, host, {is_role} FROM mysql.user ORDER BY user, host"):
+    rows = side.texts(f"SELECT user, host, {is_role} FROM mysql.user ORDER BY user, host")
+    lines_of = ShownAccounts(flavor, {user or "" for user, _, role in rows if role == "1"})
+    for user, host, role in rows:
         if user in SERVERS_OWN or f"{user}@{host}" == own:
             continue
+        asked = user or "", None if role == "1" else host or ""
         name = quoted(user or "") if role == "1" else f"{quoted(user or '')}@{quoted(host or '')}"
         created = "" if role == "1" else side.texts(f"SHOW CREATE USER {name}")[0][0] or ""
         shown = identifier(user or "") if role == "1" else name
+        lines = [line or "" for (line,) in side.texts(f"SHOW GRANTS FOR {shown}")]
+        about = {line: lines_of.about(line, *asked) for line in (*([created] if created else []), *lines)}
+        for line, whom in about.items():
+            if whom is None:
+                raise (SourceError if side.is_source else TargetError)(foreign_line(name, line))
         grants: dict[str, list[str]] = defaultdict(list)
-        for (line,) in side.texts(f"SHOW GRANTS FOR {shown}"):
-            text = re.sub(r" IDENTIFIED .*?(?= WITH GRANT| REQUIRE|$)", "", _HASH.sub(r"\1 HASH", line or ""))
+        # a role's privileges are compared with the role, and each target's own with nothing
+        for line in (line for line in lines if about[line] is About.ACCOUNT):
+            text = re.sub(r" IDENTIFIED .*?(?= WITH GRANT| REQUIRE|$)", "", _HASH.sub(r"\1 HASH", line))
             found = _GRANT.fullmatch(text)
             grants[(found["on"] or "roles") if found else text].append(text)
         hashes = tuple(match[2] for match in _HASH.finditer(created))
-        lines = {on: tuple(sorted(texts)) for on, texts in grants.items()}
-        yield name, Account(_HASH.sub(r"\1 HASH", created), hashes, lines, AccountOptions(created), shown)
+        by_object = {on: tuple(sorted(texts)) for on, texts in grants.items()}
+        yield name, Account(_HASH.sub(r"\1 HASH", created), hashes, by_object, AccountOptions(created), shown)
 
 
 def _is_role(account: Account) -> bool:
