@@ -114,6 +114,12 @@ STATEMENTS: Final[Mapping[str, tuple[bytes, ...]]] = {
     "keys of a table by its file's name": (b"ALTER TABLE `#mysql50#t` DISABLE KEYS",),
     "a sequence by its file's name": (b"DO SETVAL(`#mysql50#s`, 1, 0)",),
     "rows through a view": (b"CREATE VIEW `v` AS SELECT * FROM `t`", b"INSERT INTO `v` VALUES (1)"),
+    "a function of a library in an event's schedule": (
+        b"CREATE DEFINER=`a`@`%` EVENT e ON SCHEDULE AT sys_eval('id') DO SELECT 1",
+    ),
+    "an end of the load's lease in an event's schedule": (
+        b"CREATE DEFINER=`a`@`%` EVENT e ON SCHEDULE EVERY 1 + RELEASE_ALL_LOCKS() DAY DO SELECT 1",
+    ),
     "a library": (b"CREATE FUNCTION run RETURNS INT SONAME 'lib.so'",),
     "a command of the client": (b"\\! id",),
     "a file of the client": (b"LOAD DATA LOCAL INFILE '/etc/passwd' INTO TABLE t",),

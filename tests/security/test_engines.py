@@ -62,6 +62,11 @@ ALTERED: Final = (
     "CREATE SEQUENCE app.s ENGINE=FEDERATED",
     "SET STATEMENT default_storage_engine = FEDERATED FOR CREATE TABLE app.e (a INT) CONNECTION='x/t'",
     "SET STATEMENT default_storage_engine = 'CONNECT' FOR CREATE TABLE app.e (a INT) CONNECTION='x/t'",
+    "SET STATEMENT `default_storage_engine` = FEDERATED FOR CREATE TABLE app.e (a INT) CONNECTION='x/t'",
+    "SET STATEMENT default_storage_engine = ('FEDERATED') FOR CREATE TABLE app.e (a INT) CONNECTION='x/t'",
+    "SET STATEMENT default_storage_engine = 'FEDE' 'RATED' FOR CREATE TABLE app.e (a INT) CONNECTION='x/t'",
+    "SET STATEMENT enforce_storage_engine = 0x464544455241544544 FOR ALTER TABLE app.t ADD b INT",
+    "SET STATEMENT max_statement_time = 1, default_storage_engine = @x FOR CREATE TABLE app.e (a INT)",
 )
 """Other texts that name such an engine. A line more is an attack more."""
 HERE: Final = (
@@ -77,6 +82,7 @@ HERE: Final = (
     "CREATE TABLE app.x (a INT) ENGINE=INNOBASE",
     "CREATE TABLE engine LIKE app.engine",
     "CREATE TABLE IF NOT EXISTS engine (a INT) ENGINE InnoDB",
+    "SET STATEMENT default_storage_engine = InnoDB, max_statement_time = 1 + 1 FOR CREATE TABLE app.x (a INT)",
 )
 """Texts of tables whose rows are the server's own."""
 PROGRAMS: Final = (

@@ -105,6 +105,22 @@ def test_no_statement_gives_up_a_lane_s_lease(family: str, channel_of: ChannelOf
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+def test_no_schedule_of_an_event_gives_up_a_lane_s_lease(family: str, channel_of: ChannelOf) -> None:
+    """A server evaluates it when the event is made."""
+    channel = channel_of(family, family)
+    run_on(channel.source, "CREATE DATABASE app")
+    channel.write_channel("allow_unsafe = true\n")
+    assert channel.run() is not None
+    run_on(
+        channel.source,
+        "CREATE EVENT app.e ON SCHEDULE AT CURRENT_TIMESTAMP + INTERVAL 1 + 0*RELEASE_ALL_LOCKS() DAY DO SELECT 1",
+    )
+
+    with pytest.raises(BinlaneError, match=r"an event whose schedule has RELEASE_ALL_LOCKS\(\)"):
+        channel.run()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
 def test_no_setting_of_one_user_s_function_decides_on_another_user_s_rows(family: str, channel_of: ChannelOf) -> None:
     """On the source each user has a session of his own."""
     channel = channel_of(family, family)

@@ -42,7 +42,7 @@ from binlane.shards.renaming import Renaming
 from binlane.sql.charset import MODES_OF_TEXT, client_charset, dialect_of, multibyte_form
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.plain_statement import plain
-from binlane.sql.scheduled_event import disabled
+from binlane.sql.scheduled_event import disabled, schedule_call
 from binlane.sql.shared_reading import AmbiguousTextError, Reader, Version, as_read_by_source
 from binlane.sql.sql_modes import modes_there
 
@@ -420,7 +420,13 @@ class DumpLoad:
         made = renamed(text, context, self.databases, flavor, self.name)
         self._closed |= {TableKey(lower(key.database), lower(key.table)) for key in facts.triggered | facts.views}
         if kind == b"EVENT":
-            made = disabled(made, client_charset(context), dialect_of(context, flavor))
+            dialect, charset = dialect_of(context, flavor), client_charset(context)
+            if (call := schedule_call(made, charset, dialect)) is not None:
+                raise PlanError(
+                    f"{self.name}: {shown_part(text)}: expected a schedule of literals, as dump programs write it, "
+                    f"found {call}, which runs when the event is made; {_OUT_OF_DUMP}"
+                )
+            made = disabled(made, charset, dialect)
         return made
 
     def _is_of_tables(self, text: bytes, kind: bytes, facts: StatementFacts) -> bool:

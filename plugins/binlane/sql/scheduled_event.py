@@ -1,6 +1,9 @@
 """CREATE EVENT and ALTER EVENT are executed with DISABLE ON SLAVE, as a replica does it.
 
 Otherwise the event would run on both servers, and its changes on the source would arrive through the log as well.
+A server evaluates the schedule when the event is made or altered, in the session that does it (``init_execute_at()``
+and its like in ``Event_parse_data`` of both families). So it may call functions of times, numbers and texts alone: no
+lock of the session is given up there, nothing waits, and no function of a library runs.
 Grammar: https://dev.mysql.com/doc/refman/9.0/en/create-event.html, https://mariadb.com/kb/en/create-event/
 """
 
@@ -10,12 +13,31 @@ import contextlib
 import re
 from typing import Final, NamedTuple
 
+from binlane.errors import PlanError
 from binlane.sql.charset import masked
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
 
 DISABLED: Final = "DISABLE ON SLAVE"
 """What every version of both families reads. MySQL has the word REPLICA here since 8.2.0 alone, and keeps SLAVE."""
+
+
+_OF_TIMES_NAMES: Final = """
+NOW CURRENT_TIMESTAMP LOCALTIME LOCALTIMESTAMP SYSDATE UTC_TIMESTAMP CURDATE CURRENT_DATE CURTIME CURRENT_TIME
+UTC_DATE UTC_TIME DATE_ADD DATE_SUB ADDDATE SUBDATE ADDTIME SUBTIME TIMESTAMP TIMESTAMPADD TIMESTAMPDIFF DATEDIFF
+TIMEDIFF STR_TO_DATE DATE TIME DATE_FORMAT FROM_UNIXTIME UNIX_TIMESTAMP MAKEDATE MAKETIME LAST_DAY CONVERT_TZ EXTRACT
+YEAR QUARTER MONTH WEEK DAY HOUR MINUTE SECOND DAYOFWEEK DAYOFMONTH DAYOFYEAR WEEKDAY TO_DAYS FROM_DAYS SEC_TO_TIME
+TIME_TO_SEC CAST CONVERT CONCAT CONCAT_WS LEFT RIGHT SUBSTRING SUBSTR MID REPLACE LPAD RPAD TRIM LTRIM RTRIM LOWER
+UPPER LENGTH CHAR_LENGTH IF IFNULL NULLIF COALESCE GREATEST LEAST FLOOR CEIL CEILING ROUND TRUNCATE ABS MOD RAND
+"""
+_OF_TIMES: Final = frozenset(_OF_TIMES_NAMES.split())
+_BEFORE_PARENTHESIS_WORDS: Final = """
+AT EVERY STARTS ENDS INTERVAL AND OR XOR NOT DIV MOD IN BETWEEN CASE WHEN THEN ELSE LIKE IS AS CHAR DATETIME
+"""
+_BEFORE_PARENTHESIS: Final = frozenset(_BEFORE_PARENTHESIS_WORDS.split())
+"""Words of expressions that call nothing."""
+_CHANGING: Final = frozenset({"NEXT", "PREVIOUS", "SELECT"})
+"""Words of values that are read elsewhere, or that reading changes."""
 
 
 class _Token(NamedTuple):
@@ -29,15 +51,49 @@ class _Token(NamedTuple):
 
 def disabled(statement: bytes, charset: str, dialect: Dialect) -> bytes:
     """The statement for the target: unchanged unless it creates or alters a scheduled event. ``dialect``: the target's,
-    in the session of the statement."""
+    in the session of the statement. Raises PlanError for a schedule that calls what is no function of times."""
     if re.search(rb"\bEVENT\b", statement, re.I) is None:
         return statement
     tokens = _tokens(masked(statement, charset), dialect)
     keyword = _event_keyword(tokens)
     if keyword is None:
         return statement
+    if (call := _call(tokens[keyword + 1 :])) is not None:
+        raise PlanError(
+            f"an event: expected a schedule of times, intervals and functions of times, found {call}, which the target "
+            "would run when it makes the event; give the event a schedule of literals on the source, and take a window "
+            "that begins behind this one, or make it on the target by hand and leave this one out (binlane skip)"
+        )
     start, end = _place_of_status(tokens[keyword:])
     return statement[:start] + f" {DISABLED} ".encode() + statement[end:]
+
+
+def schedule_call(statement: bytes, charset: str, dialect: Dialect) -> str | None:
+    """What the schedule in CREATE or ALTER EVENT calls or reads that is no function of times; None if there is nothing,
+    and for all other statements."""
+    if re.search(rb"\bEVENT\b", statement, re.I) is None:
+        return None
+    tokens = _tokens(masked(statement, charset), dialect)
+    keyword = _event_keyword(tokens)
+    return None if keyword is None else _call(tokens[keyword + 1 :])
+
+
+def _call(tokens: list[_Token]) -> str | None:
+    """Of the tokens behind EVENT, up to the body."""
+    depth = 0
+    for at, token in enumerate(tokens):
+        depth += is_symbol(token.token, "(") - is_symbol(token.token, ")")
+        if depth == 0 and at and token.is_word("DO", "COMMENT") and _behind_name(tokens, at):
+            return None
+        if token.is_word(*_CHANGING) or is_symbol(token.token, ":="):
+            return token.token.text
+        before = tokens[at - 1].token if at else None
+        if before is None or not is_symbol(token.token, "(") or before.kind not in (TokenKind.WORD, TokenKind.NAME):
+            continue
+        is_of_database = at > 1 and is_symbol(tokens[at - 2].token, ".")
+        if is_of_database or before.upper not in _OF_TIMES | _BEFORE_PARENTHESIS:
+            return f"{before.text}()"
+    return None
 
 
 def _tokens(text: str, dialect: Dialect) -> list[_Token]:

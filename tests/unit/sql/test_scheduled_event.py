@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from binlane.errors import PlanError
 from binlane.model import Flavor
 from binlane.sql.charset import dialect_in
 from binlane.sql.parse.lexer import Dialect
-from binlane.sql.scheduled_event import disabled
+from binlane.sql.scheduled_event import disabled, schedule_call
 
 HEAD = b"CREATE EVENT e ON SCHEDULE EVERY 1 DAY"
 
@@ -62,3 +63,45 @@ def test_what_the_target_takes_for_a_comment_or_a_string_hides_no_status(
     status = " DISABLE ON SLAVE "
     found = disabled(statement.encode(), "utf8mb4", dialect_in(modes, flavor)).decode()
     assert found == statement.replace("ENABLE", status, 1)
+
+
+CALLS = {
+    "AT CURRENT_TIMESTAMP + INTERVAL 1 + 0*RELEASE_ALL_LOCKS() DAY": "RELEASE_ALL_LOCKS()",
+    "AT sys_eval('id')": "sys_eval()",
+    "AT `now` ()": "now()",
+    "AT app.now()": "now()",
+    "EVERY 1 DAY STARTS NOW() + INTERVAL SLEEP(100) SECOND": "SLEEP()",
+    "EVERY (SELECT 1) DAY": "SELECT",
+    "EVERY @a := 1 DAY": ":=",
+    "EVERY NEXT VALUE FOR s DAY": "NEXT",
+    "AT NOW() ENDS GET_LOCK('x', 1)": "GET_LOCK()",
+}
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+@pytest.mark.parametrize(
+    "head", ["CREATE EVENT app.e", "ALTER EVENT do", "CREATE DEFINER = `f`@`x` EVENT IF NOT EXISTS comment"]
+)
+@pytest.mark.parametrize("schedule", CALLS)
+def test_a_schedule_that_runs_something_when_the_event_is_made_is_refused(
+    schedule: str, head: str, flavor: Flavor
+) -> None:
+    statement = f"{head} ON SCHEDULE {schedule} DO DELETE FROM t".encode()
+    assert schedule_call(statement, "utf8mb4", Dialect(flavor)) == CALLS[schedule]
+    with pytest.raises(PlanError, match="expected a schedule of times"):
+        disabled(statement, "utf8mb4", Dialect(flavor))
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        "AT '2026-01-01 00:00:00'",
+        "AT CURRENT_TIMESTAMP(6) + INTERVAL (1 + 2) DAY",
+        "EVERY '1:30' HOUR_MINUTE STARTS DATE_ADD(NOW(), INTERVAL 1 DAY) ENDS TIMESTAMP('2030-01-01')",
+        "EVERY @n DAY",
+    ],
+)
+def test_a_schedule_of_times_is_none(schedule: str) -> None:
+    statement = f"CREATE EVENT e ON SCHEDULE {schedule} ON COMPLETION PRESERVE COMMENT 'x' DO DO RELEASE_ALL_LOCKS()"
+    assert schedule_call(statement.encode(), "utf8mb4", Dialect(Flavor.MYSQL)) is None
+    assert b"DISABLE ON SLAVE" in disabled(statement.encode(), "utf8mb4", Dialect(Flavor.MYSQL))

@@ -47,14 +47,14 @@ from binlane.rename_rules import NAMES_A_FILE, names_a_file
 from binlane.safe_text import shown
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection, Undecided
-from binlane.sql.charset import decoded, dialect_of, is_read
+from binlane.sql.charset import client_charset, decoded, dialect_of, is_read
 from binlane.sql.invoker import as_invoked
 from binlane.sql.logged_kinds import SYSTEM_TABLES, not_logged
 from binlane.sql.logged_query import executed_query
 from binlane.sql.other_family import as_in_family, null_as_in_mariadb, read_under_another_mode
 from binlane.sql.parse.analyze import StatementFacts, StatementKind, analyze
 from binlane.sql.parse.cursor import NAMES_NO_DATABASE, is_symbol
-from binlane.sql.parse.engines import LOCAL_ENGINES, engine_places
+from binlane.sql.parse.engines import LOCAL_ENGINES, engine_places, has_computed_default
 from binlane.sql.parse.lexer import (
     AMBIGUOUS,
     BLANK_IN_NAME,
@@ -62,7 +62,9 @@ from binlane.sql.parse.lexer import (
     UNREAD_NAME,
     Unreadable,
 )
+from binlane.sql.parse.set_statement import clause_of
 from binlane.sql.plain_statement import parted
+from binlane.sql.scheduled_event import schedule_call
 from binlane.sql.server_composed import (
     hidden_clause,
     is_composed_table,
@@ -409,8 +411,10 @@ class _Dissection:
             _refuse(event, self.log, what)
         if facts.reason in AMBIGUOUS:
             _refuse(event, self.log, f"a statement with {facts.reason} {_WAYS_ON[facts.reason]},")
-        if facts.unsafe is not None and _gives_up_locks(query, self.log.format.flavor):
+        if _gives_up_locks(query, facts, self.log.format.flavor):
             _refuse(event, self.log, "a statement that releases all locks of its session, also the lane's lease,")
+        if facts.kind is StatementKind.DDL and (call := _call_of_schedule(query, self.log.format.flavor)) is not None:
+            _refuse(event, self.log, f"an event whose schedule has {call}, which runs when the event is made,")
         if query.unknown_status is not None:
             _refuse(event, self.log, f"a statement with the unknown status variable {query.unknown_status}")
 
@@ -462,6 +466,7 @@ _SECOND_HALVES: Final = frozenset({Ending.XA_COMMIT, Ending.XA_ROLLBACK})
 _LOGS_DEFAULT_COLLATION: Final = (8, 0, 1)
 ASKS_FOR_DATABASE: Final = re.compile(rb"\b(?:DATABASE|SCHEMA)\s*\(", re.I)
 _GIVES_UP: Final = re.compile(rb"RELEASE_ALL_LOCKS", re.IGNORECASE)
+_SCHEDULE: Final = re.compile(rb"EVENT.*SCHEDULE", re.IGNORECASE | re.DOTALL)
 _ENGINE: Final = re.compile(rb"ENGINE", re.IGNORECASE)
 _WAY_ON_OF_ENGINES: Final = (
     "(let the source make it with InnoDB, or leave it out by filter.exclude_tables and make it on the target by hand)"
@@ -523,15 +528,26 @@ def statement_facts(sql: bytes, context: SessionContext, flavor: Flavor) -> Stat
     return facts
 
 
-def _gives_up_locks(query: Query, flavor: Flavor) -> bool:
-    """Whether the statement itself must not run in a lane's session (``programs.of_server`` has the table)."""
+def _call_of_schedule(query: Query, flavor: Flavor) -> str | None:
+    """What the schedule of an event calls that is no function of times."""
+    if _SCHEDULE.search(query.sql) is None:
+        return None
+    return schedule_call(query.sql, client_charset(query.context), dialect_of(query.context, flavor))
+
+
+def _gives_up_locks(query: Query, facts: StatementFacts, flavor: Flavor) -> bool:
+    """Whether the statement itself must not run in a lane's session (``programs.of_server`` has the table). A body that
+    a DDL defines does not run there, but the values of its SET STATEMENT do."""
     if _GIVES_UP.search(query.sql) is None:
         return False
     # few windows need it
     from binlane.sql.programs.of_server import never_in_lane
 
     try:
-        return never_in_lane(words_of(query.sql, query.context, flavor).tokens, is_body=False) is not None
+        tokens = words_of(query.sql, query.context, flavor).tokens
+        if facts.unsafe is None:
+            tokens = tokens[: clause_of(tokens).body]
+        return never_in_lane(tokens, is_body=False) is not None
     except Unreadable:
         return True
 
@@ -544,6 +560,8 @@ def _engine_elsewhere(query: Query, flavor: Flavor) -> str | None:
         words = words_of(query.sql, query.context, flavor)
     except Unreadable:
         return "that cannot be read"
+    if has_computed_default(words.tokens):
+        return "of SET STATEMENT that is no plain name"
     named = map(words.text, engine_places(words.tokens))
     return next((engine for engine in named if engine.lower() not in LOCAL_ENGINES), None)
 

@@ -82,6 +82,21 @@ def engine_places(tokens: Sequence[Token]) -> Iterator[int]:
             yield name
 
 
+def has_computed_default(tokens: Sequence[Token]) -> bool:
+    """Whether a statement that makes or alters a table sets one of the variables for its engine, in SET STATEMENT, to
+    what is no name of an engine: an expression, a number, a variable. Raises Unreadable."""
+    if not _defines_table(tokens):
+        return False
+    for begin, end in clause_of(tokens).assignments:
+        sign = next((at for at in range(begin, end) if is_symbol(tokens[at], "=", ":=")), end)
+        if any(name in token.text.upper() for token in tokens[begin:sign] for name in _DEFAULTS):
+            value = tokens[sign + 1 : end]
+            is_plain = sign == begin + 1 and tokens[begin].kind is TokenKind.WORD
+            if not is_plain or len(value) != 1 or value[0].kind not in (*_NAMES, TokenKind.STRING):
+                return True
+    return False
+
+
 def engine_elsewhere(tokens: Sequence[Token]) -> str | None:
     """The engine of a table that a body makes whose rows are elsewhere; None if there is none. Strings have no text
     here, so an engine in quotes may be any."""
