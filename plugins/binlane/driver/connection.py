@@ -16,7 +16,7 @@ from pymysql.cursors import Cursor
 from binlane.answers import answered
 from binlane.driver.pinned import NOT_SETTABLE, PinnedConnection, text_of
 from binlane.model import Flavor
-from binlane.sessions.pins import READ_ONLY, SessionKind
+from binlane.sessions.pins import SessionKind
 from binlane.sessions.server_proof import ServerProof, TargetProof
 from binlane.sessions.state_guard import (
     NO_SUCH_KEY,
@@ -55,27 +55,12 @@ class SessionCursor(Cursor):
         self._own = connection
 
     def execute(self, query: str | bytes, args: object = None) -> int:
-        """As PyMySQL's. Raises StateSchemaError for a view in the place of a table of the state, and, where the session
-        is not read-only, TableMismatchError for one in the place of a user's table that is read."""
+        """As PyMySQL's. Raises StateSchemaError for a view in the place of a table of the state, and as
+        ``Connection.query``."""
         # what the last statement has left belongs to the session that answered it
         while self.nextset():
             pass
         text, touched = hinted(query) if isinstance(query, str) else (query, NOTHING)
-        if isinstance(text, str) and self._own.kind not in READ_ONLY:
-            text, table = hinted_table(text)
-            if table:
-                return self._read_table(text, args, table)
-        return self._execute(text, args, touched)
-
-    def _read_table(self, text: str, args: object, table: str) -> int:
-        try:
-            return self._execute(text, args, NOTHING)
-        except err.MySQLError as exc:
-            if exc.args[0] != NO_SUCH_KEY:
-                raise
-            raise users_view_in_place(table) from exc
-
-    def _execute(self, text: str | bytes, args: object, touched: Touched) -> int:
         statement = self.mogrify(text, args)  # type: ignore[arg-type]  # the stubs know no bytes
         answering = self._own.answering(statement)
         self.connection = answering
@@ -135,8 +120,9 @@ class Connection(PinnedConnection):
         self._has_ended = False
 
     def query(self, sql: str | bytes, unbuffered: bool = False) -> int:
-        """As PyMySQL's; a statement of binlane's own for which the server may open views changes nothing
-        (``view_guard``). Statements of a log are bytes."""
+        """As PyMySQL's, for every kind of cursor; a statement of binlane's own for which the server may open views
+        changes nothing (``view_guard``), and one that reads a user's table reads no view (``table_hint``). Statements
+        of a log are bytes. Raises TableMismatchError for a view in the table's place."""
         if self._guards is None and self.answering(sql) is not self:
             raise err.ProgrammingError(
                 CR.CR_COMMANDS_OUT_OF_SYNC,
@@ -144,14 +130,22 @@ class Connection(PinnedConnection):
                 "connection's own class finds it; call connection.cursor()",
             )
         guards, self._guards = self._guards, None
-        if isinstance(sql, str):
-            if guards:
-                return self._guarded(sql, unbuffered)
-            if sql.startswith(_BOUNDS):
-                if sql.startswith("COMMIT"):
-                    self._refuse_triggers()
-                self._forget_transaction()
-                self._reads_only = sql.startswith("START") and sql.endswith("READ ONLY")
+        if not isinstance(sql, str):
+            return self._query(sql, unbuffered)
+        text, table = hinted_table(sql)
+        try:
+            return self._guarded(text, unbuffered) if guards else self._own_query(text, unbuffered)
+        except err.MySQLError as exc:
+            if not table or exc.args[0] != NO_SUCH_KEY:
+                raise
+            raise users_view_in_place(table) from exc
+
+    def _own_query(self, sql: str, unbuffered: bool) -> int:
+        if sql.startswith(_BOUNDS):
+            if sql.startswith("COMMIT"):
+                self._refuse_triggers()
+            self._forget_transaction()
+            self._reads_only = sql.startswith("START") and sql.endswith("READ ONLY")
         return self._query(sql, unbuffered)
 
     def _query(self, sql: str | bytes, unbuffered: bool = False) -> int:

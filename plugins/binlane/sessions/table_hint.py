@@ -1,11 +1,11 @@
-"""Reads tables of users in sessions that may write: never a view that has taken a table's place.
+"""Reads tables of users: never a view that has taken a table's place.
 
-Who may CREATE and RENAME in a database of the target can put a view in a table's place at any moment, and a dump can
-give a view a table's name. A function in it, with its invoker's privileges, would run as binlane's account, and what it
-changes would be committed. A server refuses an index hint for a view before it calls anything (1176, MySQL and
-MariaDB). So each query of binlane's own has one behind each table of a user, in every session that is not read-only
-(``driver.SessionCursor``). A statement that writes such a table stands behind one that holds it
-(``apply.session.held_table``).
+Who may CREATE and RENAME in a database of a server can put a view in a table's place at any moment, and a dump can give
+a view a table's name. A function in it, with its invoker's privileges, would run as binlane's account. What it changes
+would be committed; in a read-only session it could still read for somebody else, end sessions and change the server. A
+server refuses an index hint for a view before it calls anything (1176, MySQL and MariaDB). So each query of binlane's
+own has one behind the table of a user, in every session and whichever cursor sends it (``driver.Connection.query``). A
+statement that writes such a table stands behind one that holds it (``apply.session.held_table``).
 """
 
 from __future__ import annotations
@@ -50,6 +50,6 @@ def hold(table: str) -> str:
 def view_in_place(table: str) -> TableMismatchError:
     """The error of a view that has the name of a user's table."""
     return TableMismatchError(
-        f"{table}: expected a table, found a view, which another session of the target has put in its place; "
+        f"{table}: expected a table, found a view, which another session has put in its place; "
         "nothing was written to it: find out who, put the table back, then run again"
     )

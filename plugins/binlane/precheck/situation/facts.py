@@ -19,7 +19,7 @@ from binlane.binlog.types.collations import collation_name as collation_name_of
 from binlane.binlog.types.literals import identifier
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
-from binlane.errors import BinlogError, SourceError
+from binlane.errors import BinlogError, SourceError, TableMismatchError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
@@ -41,7 +41,6 @@ from binlane.servers.engines import engine_of
 from binlane.servers.names import among, folded_values, other_than, values_of
 from binlane.servers.programs import read_programs, read_triggers
 from binlane.servers.variables import all_global_variables, global_variables, server_version, version_number
-from binlane.sessions.pins import SessionKind
 from binlane.source.ddl_after import altered_behind, definitions_behind
 from binlane.source.identity import Start
 from binlane.source.server import translated
@@ -467,9 +466,9 @@ class Source:
         return self.ask(read_default_collations, databases)
 
     def unreadable(self, keys: Collection[TableKey]) -> tuple[TableKey, ...]:
-        """The tables and views of which the server does not let the account read all columns, also by a privilege of
-        another row of the account's name (``binlane@'%'`` beside ``binlane@'10.%'``), which SHOW GRANTS leaves out.
-        Raises SourceError."""
+        """The tables of which the server does not let the account read all columns, also by a privilege of another row
+        of the account's name (``binlane@'%'`` beside ``binlane@'10.%'``), which SHOW GRANTS leaves out; and views,
+        which are not opened. Raises SourceError."""
         return self.ask(unreadable, keys) if keys else ()
 
     @property
@@ -535,11 +534,7 @@ def _objects(rows: Iterable[Sequence[Any]]) -> frozenset[str]:
 
 
 def unreadable(connection: Connection, keys: Iterable[TableKey]) -> tuple[TableKey, ...]:
-    """Those of which the account may not read all columns. The connection ends with its use."""
-    connection.detach()
-    driver: Any = connection.connection.dbapi_connection
-    # only a read-only session opens a view, which answers for what it reads
-    driver.use_as(SessionKind.COMPARE)
+    """Those of which the account may not read all columns."""
     return tuple(key for key in keys if not _may_read(connection, key))
 
 
@@ -554,10 +549,13 @@ def _may_read(connection: Connection, key: TableKey) -> bool:
         if error_code(exc) == _NO_SUCH_TABLE:
             return True
         raise
+    except TableMismatchError:
+        # a view is not opened, so nobody knows whether what it reads may be read
+        return False
     return True
 
 
 _NOT_READABLE: Final = frozenset({1044, 1142, 1143, 1356})
-"""Denied on the database, the table, a column; a view that reads what may not be read."""
+"""Denied on the database, the table, a column; a view that lacks what it reads."""
 _NO_SUCH_TABLE: Final = 1146
 """The answer to an account that could read it."""
