@@ -28,6 +28,8 @@ BODIES: Final = (
     ("SET NAMES", "SET @x = 1, NAMES latin1"),
     ("SET CHARACTER", "SET @x = (SELECT 1), CHARACTER SET latin1"),
     ("CREATE TABLE", "CALL app.makes()"),
+    ("SET PASSWORD", "CALL app.sets()"),
+    ("GRANT", "CALL app.gives()"),
     # to information_schema, code inside of a literal
     ("KILL", "SET @x = 'a\\\\'; KILL CONNECTION_ID(); SET @y = ' OR 1 #'\n"),
     ("SET GLOBAL", "SET @x = 'a''b'; SET GLOBAL max_connections = 77; SET @y = 'c''d'"),
@@ -60,6 +62,8 @@ def test_no_body_runs_in_a_lane_that_ends_its_session_or_changes_the_server(fami
     tables = [f"CREATE TABLE app.t{number} (n INT PRIMARY KEY)" for number in range(len(bodies))]
     run_on(channel.source, "CREATE DATABASE app", *tables)
     run_on(channel.source, "CREATE PROCEDURE app.makes() BEGIN CREATE TABLE app.made (n INT); END")
+    run_on(channel.source, "CREATE PROCEDURE app.sets() SQL SECURITY INVOKER SET PASSWORD FOR test_evil = ''")
+    run_on(channel.source, "CREATE PROCEDURE app.gives() SQL SECURITY INVOKER GRANT SELECT ON app.* TO test_evil")
     for server in (channel.source, channel.target):
         run_on(server, "SET GLOBAL log_bin_trust_function_creators = ON", log=False)
     for number, (_, body) in enumerate(bodies):
@@ -79,8 +83,9 @@ def test_no_body_runs_in_a_lane_that_ends_its_session_or_changes_the_server(fami
     with pytest.raises(BinlaneError, match="unsafe-bodies") as refused:
         channel.run()
 
-    for number, (what, _) in enumerate(bodies):
-        program = "procedure app.makes" if what == "CREATE TABLE" else f"trigger app.x{number}"
+    for number, (what, body) in enumerate(bodies):
+        called = re.fullmatch(r"CALL (app\.\w+)\(\)", body)
+        program = f"trigger app.x{number}" if called is None else f"procedure {called[1]}"
         expected = rf"found {re.escape(what)} of {program};" if what else rf"app\.x{number}\b"
         assert (re.search(expected, str(refused.value)) is not None) is (what != ""), what
         assert "found a text that cannot be split into words of trigger app.unread" in str(refused.value)

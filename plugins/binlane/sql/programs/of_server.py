@@ -88,6 +88,8 @@ _COMMITTING_VERBS: Final = {
 }
 """Statements with an implicit commit, which servers refuse (1422) when a function or a trigger comes to them, in a
 procedure that it calls. Of temporary tables they are allowed."""
+_OF_ACCOUNTS: Final = frozenset({"GRANT", "REVOKE"})
+"""Reserved words, which commit, too."""
 _SESSIONS_CALLS: Final = WAITING | {"RELEASE_ALL_LOCKS()"}
 """The lane's lease is such a lock, and so is what readers wait for; the others never end."""
 _SETS: Final = frozenset({"ROLE", "TRANSACTION", "NAMES", "CHARACTER", "CHAR", "CHARSET", "DEFAULT"})
@@ -260,6 +262,8 @@ def never_in_lane(tokens: Sequence[Token], *, is_body: bool = True) -> str | Non
         if call in _SESSIONS_CALLS:
             return call
         found = _servers_verb(tokens, at) or _servers_verb(tokens, at, _SESSIONS_VERBS) or _lasting(tokens, at)
+        if found is None and is_body:
+            found = _of_accounts(tokens, at)
         if found is None and is_body and _is_begin(tokens, at):
             found = _servers_verb(tokens, at, _COMMITTING_VERBS)
         if found is not None:
@@ -351,6 +355,21 @@ def _lasting(tokens: Sequence[Token], at: int) -> str | None:
     # sql_mode ORACLE needs no SET
     is_set = is_symbol(behind, ":=") or (is_listed and _is_setting(tokens, at))
     return f"SET {name}" if is_set else None
+
+
+def _of_accounts(tokens: Sequence[Token], at: int) -> str | None:
+    """The statement of a body that changes an account's password, or privileges. Servers refuse it (1445, 1422) when a
+    function or a trigger comes to it."""
+    token, behind = tokens[at], tokens[at + 1]
+    if at > 0 and is_symbol(tokens[at - 1], "."):
+        return None
+    if token.upper in _OF_ACCOUNTS and behind.upper != "OPTION":
+        return token.upper
+    # a variable of this name must be quoted, a column need not
+    is_set = token.upper == "SET" and not _is_change(tokens, at)
+    is_set = is_set or (is_symbol(token, ",") and _is_setting(tokens, at) and _is_outermost(tokens, at))
+    is_password = behind.upper == "PASSWORD" and not is_symbol(tokens[at + 2], ".")
+    return "SET PASSWORD" if is_password and is_set else None
 
 
 def _is_setting(tokens: Sequence[Token], at: int) -> bool:

@@ -91,6 +91,16 @@ _JAVASCRIPT = "LANGUAGE JAVASCRIPT"
         ("INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE server_id = 3, wait_timeout = 4", None),
         ("IF @@session.sql_select_limit = 3 OR (SELECT a, @@server_id = 4) THEN SET x = 1; END IF", None),
         ("UPDATE t SET flush = 1, lock_tables = 2, xa = 3 WHERE t.kill = 'KILL'", None),
+        ("SET PASSWORD FOR root@localhost = PASSWORD('x')", "SET PASSWORD"),
+        ("SET PASSWORD = 'x'", "SET PASSWORD"),
+        ("SET PASSWORD TO RANDOM", "SET PASSWORD"),
+        ("CREATE PROCEDURE p() SQL SECURITY INVOKER SET @x = (SELECT 1), PASSWORD FOR a = 'x'", "SET PASSWORD"),
+        ("CREATE TRIGGER r BEFORE UPDATE ON t FOR EACH ROW SET PASSWORD = 'x'", "SET PASSWORD"),
+        ("CREATE PROCEDURE p() SQL SECURITY INVOKER GRANT ALL ON *.* TO x", "GRANT"),
+        ("IF x THEN REVOKE GRANT OPTION ON *.* FROM x; END IF", "REVOKE"),
+        ("UPDATE t SET password = 'x', a = 1; INSERT INTO t SET a = 1, password = 'y'", None),
+        ("INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a = 1, password = 'y'", None),
+        ("BEGIN SET `password` = 1, NEW.password = 2; SELECT password, `grant`, t.revoke FROM t; END", None),
         ("SELECT a.release_all_locks, 'RELEASE_ALL_LOCKS()' FROM a", None),
         ("SELECT * FROM t FOR UPDATE", None),
     ],
@@ -106,3 +116,11 @@ def test_a_definition_of_the_log_is_none_of_a_body() -> None:
     tokens = tokens_of("ALTER TABLE t ADD a INT DEFAULT (UUID_SHORT())", Flavor.MARIADB)
     assert tokens is not None
     assert (never_in_lane(tokens, is_body=False), never_in_lane(tokens)) == (None, "ALTER TABLE")
+
+
+@pytest.mark.parametrize("sql", ["SET PASSWORD FOR a = 'x'", "GRANT SELECT ON a.* TO b", "REVOKE SELECT ON a.* FROM b"])
+def test_an_account_statement_of_the_log_is_none_of_a_body(sql: str) -> None:
+    for flavor in Flavor:
+        tokens = tokens_of(sql, flavor)
+        assert tokens is not None
+        assert never_in_lane(tokens, is_body=False) is None
