@@ -51,8 +51,6 @@ _FIRST_WORD: Final = re.compile(rb"[\s(]*[A-Za-z]*")
 _ANSI_QUOTES: Final = 0x4
 _NO_BACKSLASH_ESCAPES: Final = 0x100000
 """Bits of the logged sql_mode, the same on both servers."""
-_ALSO_ANSI_QUOTES: Final = _ANSI_QUOTES | 0x4_1F00
-"""And those of POSTGRESQL, ORACLE, MSSQL, DB2, MAXDB and ANSI, of which a server makes it when a session takes them."""
 MODES_OF_TEXT: Final = {"ANSI_QUOTES": _ANSI_QUOTES, "NO_BACKSLASH_ESCAPES": _NO_BACKSLASH_ESCAPES}
 """The modes that decide how a text is split into tokens."""
 _ANSI: Final = frozenset({"ANSI_QUOTES", "ANSI", "ORACLE", "MSSQL", "DB2", "POSTGRESQL", "MAXDB"})
@@ -70,9 +68,9 @@ def is_utf8_client(context: SessionContext) -> bool:
 
 
 def dialect_of(context: SessionContext, flavor: Flavor) -> Dialect:
-    """The lexer's rules for a statement of that session."""
-    mode = context.sql_mode or 0
-    return Dialect(flavor, bool(mode & _ALSO_ANSI_QUOTES), has_plain_backslashes(context))
+    """The lexer's rules for a statement of that session. Names of combinations (ANSI, MSSQL ...) decide nothing: a
+    server logs the modes that it has made of one, and no session is sent another (``sql_modes.settable``)."""
+    return Dialect(flavor, bool((context.sql_mode or 0) & _ANSI_QUOTES), has_plain_backslashes(context))
 
 
 def dialect_in(sql_mode: str, flavor: Flavor) -> Dialect:

@@ -7,6 +7,7 @@ TIME_ROUND_FRACTIONAL: each mode selects the other server's default.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from binlane.model import Flavor
@@ -31,6 +32,27 @@ the log, a table is made in the server's own."""
 _STRICT: Final = 0x0060_0000
 """STRICT_TRANS_TABLES and STRICT_ALL_TABLES."""
 INVALID_DATES: Final = "ALLOW_INVALID_DATES"
+_ANSI_QUOTES: Final = 0x4
+_LIKE_ORACLE: Final = 0xE00E
+"""PIPES_AS_CONCAT, ANSI_QUOTES, IGNORE_SPACE, NO_KEY_OPTIONS, NO_TABLE_OPTIONS, NO_FIELD_OPTIONS."""
+_TRADITIONAL: Final = _STRICT | 0x4580_0000
+"""And NO_ZERO_IN_DATE, NO_ZERO_DATE, ERROR_FOR_DIVISION_BY_ZERO, NO_ENGINE_SUBSTITUTION."""
+_NO_AUTO_CREATE_USER: Final = 1 << 28
+_HIGH_NOT_PRECEDENCE: Final = 1 << 29
+_REMOVED: Final = 0x0003_FF00 | _NO_AUTO_CREATE_USER
+"""Bits of MySQL up to 5.7 of which 8.0 makes nothing in a replica's session, and an error (1231) in others."""
+_COMBINED: Final[Mapping[Flavor, Mapping[int, int]]] = {
+    Flavor.MYSQL: {0x4_0000: 0x2F, 1 << 27: _TRADITIONAL},
+    Flavor.MARIADB: {
+        **dict.fromkeys((0x100, 0x400, 0x800), _LIKE_ORACLE),
+        0x1000: _LIKE_ORACLE | _NO_AUTO_CREATE_USER,
+        0x4_0000: 0xF,
+        1 << 27: _TRADITIONAL | _NO_AUTO_CREATE_USER,
+        **dict.fromkeys((0x1_0000, 0x2_0000), _HIGH_NOT_PRECEDENCE),
+    },
+}
+"""Names of combinations, which decide nothing themselves, and the modes that a session gets with each when it takes its
+bit: POSTGRESQL, MSSQL, DB2, MAXDB, ANSI, TRADITIONAL, MYSQL323, MYSQL40 (seen on MySQL 9.7 and MariaDB 10.11)."""
 EVALUATED: Final = {
     1 << 6: "NO_UNSIGNED_SUBTRACTION",
     1 << 23: "NO_ZERO_IN_DATE",
@@ -75,6 +97,23 @@ def alike_modes(names: str, flavor: Flavor) -> tuple[str, ...]:
     return tuple(name for name in names.split(",") if name not in left_out)
 
 
+def settable(mode: int, flavor: Flavor) -> int:
+    """The number of which a session of this family makes exactly these modes: the one value by which a statement is
+    read and its session is set.
+
+    A server makes more modes of a combination's name, so it is left out where one of them is not there. Raises
+    ValueError, whose text is part of an error message, for a mode that cannot be had without ANSI_QUOTES.
+    """
+    if flavor is Flavor.MYSQL:
+        mode &= ~_REMOVED
+    elif mode & _ORACLE and not mode & _ANSI_QUOTES:
+        raise ValueError("sql_mode ORACLE without ANSI_QUOTES, which no server logs,")
+    for name, modes in _COMBINED[flavor].items():
+        if mode & name and mode & modes != modes:
+            mode &= ~name
+    return mode
+
+
 def modes_there(names: str, flavor: Flavor) -> str:
     """Of the modes that a server of a family lists, those that a target of this one takes: MySQL 5.7 shows a mode with
     each program that 8.0 has removed."""
@@ -101,15 +140,14 @@ def untranslatable(mode: int, source: Flavor, version: tuple[int, int, int], tar
 
 def translated(mode: int, source: Flavor, version: tuple[int, int, int], target: Flavor) -> int:
     """The ``sql_mode`` for ``target`` that is equivalent to ``mode``, a status variable of QUERY in the log of a source
-    of this version."""
-    if source is target is Flavor.MYSQL:
-        return mode
-    mode &= ~_name_alone(source, version)
-    if source is target:
-        return mode
-    if target is Flavor.MARIADB:
-        return mode & _COMMON | (0 if mode & _TIME_TRUNCATE_FRACTIONAL else _TIME_ROUND_FRACTIONAL)
-    return mode & _COMMON & ~_ONLY_SHOWN | (0 if mode & _TIME_ROUND_FRACTIONAL else _TIME_TRUNCATE_FRACTIONAL)
+    of this version. Raises as ``settable``."""
+    if Flavor.MARIADB in (source, target):
+        mode &= ~_name_alone(source, version)
+    if source is not target and target is Flavor.MARIADB:
+        mode = mode & _COMMON | (0 if mode & _TIME_TRUNCATE_FRACTIONAL else _TIME_ROUND_FRACTIONAL)
+    elif source is not target:
+        mode = mode & _COMMON & ~_ONLY_SHOWN | (0 if mode & _TIME_ROUND_FRACTIONAL else _TIME_TRUNCATE_FRACTIONAL)
+    return settable(mode, target)
 
 
 def _name_alone(source: Flavor, version: tuple[int, int, int]) -> int:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor
-from binlane.sql.sql_modes import alike_modes, modes_there, translated, untranslatable, with_unknown_options
+from binlane.sql.sql_modes import (
+    alike_modes,
+    modes_there,
+    settable,
+    translated,
+    untranslatable,
+    with_unknown_options,
+)
 
 MARIADB, MYSQL = Flavor.MARIADB, Flavor.MYSQL
 STRICT, ANSI_QUOTES, NO_AUTO_CREATE_USER, NO_TABLE_OPTIONS = 0x200000, 0x4, 0x10000000, 0x4000
@@ -57,8 +64,8 @@ def test_options_that_a_server_does_not_know_are_kept_in_no_strict_mode() -> Non
         (MARIADB, (10, 2, 44), MARIADB, ITS_EFFECTS),
         (MARIADB, (10, 2, 44), MYSQL, ITS_EFFECTS | TRUNCATE),
         (MARIADB, (10, 3, 0), MARIADB, ORACLE | ITS_EFFECTS),
-        # what SHOW CREATE prints, and no more
-        (MYSQL, (5, 7, 44), MYSQL, ORACLE | ITS_EFFECTS),
+        # a name that 8.0 does not show
+        (MYSQL, (5, 7, 44), MYSQL, ITS_EFFECTS),
     ],
 )
 def test_oracle_of_servers_on_which_it_is_a_name_brings_no_oracle_mode_of_mariadb(
@@ -81,3 +88,23 @@ def test_mysql_is_sent_no_mode_that_8_0_has_removed() -> None:
     assert modes_there(listed, MYSQL) == "ANSI_QUOTES"
     assert modes_there(listed, MARIADB) == listed
     assert modes_there("", MYSQL) == ""
+
+
+@pytest.mark.parametrize("bit", [0x100, 0x400, 0x800, 0x1000, 0x1_0000, 0x2_0000, 0x4_0000, 1 << 27])
+@pytest.mark.parametrize("target", [MARIADB, MYSQL])
+def test_a_session_gets_no_mode_of_a_combination_that_was_not_logged(bit: int, target: Flavor) -> None:
+    """A server makes more of the name alone (``integration/apply/test_sql_modes.py``)."""
+    assert settable(bit, target) == 0
+    assert settable(bit | STRICT, target) == STRICT
+
+
+def test_a_combination_keeps_its_name_where_the_target_makes_the_same_of_it() -> None:
+    assert settable(0x4002F, MYSQL) == 0x4002F
+    # MySQL 5.6, and MariaDB: without ONLY_FULL_GROUP_BY
+    assert settable(0x4000F, MYSQL) == 0xF
+    assert settable(0x4000F, MARIADB) == 0x4000F
+
+
+def test_a_mode_that_cannot_be_had_without_ansi_quotes_is_refused() -> None:
+    with pytest.raises(ValueError, match="ORACLE without ANSI_QUOTES"):
+        translated(ORACLE, MARIADB, NEW[MARIADB], MARIADB)

@@ -31,7 +31,7 @@ from binlane.servers.packed import ask_names
 from binlane.servers.variables import version_number
 from binlane.sessions.pins import USUAL_MODE, SessionKind, pinned
 from binlane.sql.parse.facts import StatementKind
-from binlane.sql.sql_modes import EVALUATED, evaluated
+from binlane.sql.sql_modes import EVALUATED, evaluated, settable
 
 if TYPE_CHECKING:
     from binlane.apply.session.connection import LaneSession
@@ -78,6 +78,14 @@ def _seconds(value: object) -> str:
     return clock_value(value)
 
 
+def _settable(mode: int, flavor: Flavor) -> int:
+    try:
+        return settable(mode, flavor)
+    except ValueError as exc:
+        raise ApplyError(f"a statement under {exc} cannot be applied: no plan job of binlane writes one") from None
+
+
+_MODE: Final = "sql_mode"
 _EXPLICIT_DEFAULTS: Final = "explicit_defaults_for_timestamp"
 _INSERT_HISTORY: Final = "system_versioning_insert_history"
 _CASCADE_TRIGGERS: Final = "enable_cascade_triggers"
@@ -125,7 +133,7 @@ _VARIABLES: Final = (
     _Variable("sql_auto_is_null", "auto_is_null"),
     _Variable("check_constraint_checks", "check_constraint_checks", flavors=_MARIADB),
     _Variable("sql_if_exists", "if_exists", flavors=_MARIADB, since=(10, 5, 2)),
-    _Variable("sql_mode", "sql_mode"),
+    _Variable(_MODE, "sql_mode"),
     _Variable("auto_increment_increment", "auto_increment_increment"),
     _Variable("auto_increment_offset", "auto_increment_offset"),
     _Variable("lc_time_names", "lc_time_names"),
@@ -339,6 +347,8 @@ class ContextSetter:
         for variable in _VARIABLES:
             if variable.is_of(flavor, self.session.version):
                 value = getattr(context, variable.attribute)
+                if variable.name == _MODE and value is not None:
+                    value = _settable(value, flavor)
                 if variable.name == _EXPLICIT_DEFAULTS and not self._changes_explicit_defaults(value):
                     continue
                 yield f"{variable.name} = {variable.usual(flavor) if value is None else variable.render(value)}"

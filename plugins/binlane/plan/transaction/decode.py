@@ -389,7 +389,8 @@ class _Dissection:
         families = (self.log.format.flavor, self.log.format.version, self.log.target)
         if (mode := untranslatable(context.sql_mode, *families)) is not None:
             _refuse(event, self.log, f"a statement under sql_mode {mode}, which MySQL does not have,")
-        return replace(context, sql_mode=translated(context.sql_mode, *families))
+        with self._naming(event):
+            return replace(context, sql_mode=translated(context.sql_mode, *families))
 
     def _check(self, event: RawEvent, query: Query, facts: StatementFacts) -> None:
         if facts.kind is StatementKind.LOAD_DATA and event.header.type_code != _T.EXECUTE_LOAD_QUERY:
