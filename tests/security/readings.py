@@ -50,7 +50,15 @@ _PIECES: Final = (
     # quotes
     *(b",'\\''", b",'\\\\'", b",'a\\", b"'", b",'", b'"', b"`", b",`1`"),
     # bytes that are a part of a character in one character set, and a backslash or a quote in another
-    *(b",'\xbf\x5c'", b",'\xbf\x27'", b",'\xbf\x5c\x27'", b",'\x81\x5c'", b",'\xa1\x5c\xa1\x5c'", b",'\\\xbf\x5c'"),
+    *(
+        b",'\xbf\x5c'",
+        b",'\xbf\x27'",
+        b",'\xbf\x5c\x27'",
+        b",'\x81\x5c'",
+        b",'\xa1\x5c\xa1\x5c'",
+        b",'\\\xbf\x5c'",
+        b",'\\\xc3\xa9\x5c'",
+    ),
     *(b",'\xe9'", b",'\xe2\x80\x98'", b",5 as \xbf\x60", b",5 as `\xbf\x60`"),
 )
 _MOST: Final = 12

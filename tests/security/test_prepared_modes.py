@@ -3,20 +3,32 @@ second one alone."""
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator
 
 import pymysql
 import pytest
 
-from binlane.errors import BinlaneError
+from binlane.apply.session.connection import LaneSession, SessionLimits
+from binlane.apply.session.context import ContextSetter
+from binlane.errors import ApplyError, BinlaneError
+from binlane.model import Flavor, SessionContext
+from binlane.servers.engines import engine_at
+from binlane.sql.charset import dialect_of
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import Channel, ChannelOf, run_on
 
+_ORACLE = 9
+"""The number of its bit."""
 _OTHER = rb"d JOIN other.victim v SET v.n = 666"
 _USUAL = ("SET sql_mode = ''", "SET NAMES utf8mb4")
 _HIDDEN = rb"' AS x) d SET t.k = 1 -- ' AS x) " + _OTHER
+_BY_COMMENT = (
+    b'UPDATE t, (SELECT "\\" -- " AS x) AS d SET t.k = %s /*\n AS y FROM z) AS d, other.victim v SET v.n = 666 -- */'
+)
+"""With ANSI_QUOTES a line comment ends where the other one has begun."""
 ATTACKS = {
     "backslash": (
         ("SET sql_mode = 'NO_BACKSLASH_ESCAPES'",),
@@ -48,6 +60,14 @@ ATTACKS = {
         ("SET NAMES gbk",),
     ),
     "name": (("SET NAMES latin1",), "UPDATE `é` SET k = 1".encode(), _USUAL),
+    "combination": (_USUAL, _BY_COMMENT % b"1", ("SET sql_mode = 'ANSI'",)),
+    "too-deep": (_USUAL, _BY_COMMENT % (b"(" * 101 + b"1" + b")" * 101), ("SET sql_mode = 'ANSI_QUOTES'",)),
+    "hidden-in-a-comment": (
+        ("SET NAMES latin1",),
+        b"UPDATE t, (SELECT '\xbf\\' -- ' AS x) d SET t.k = 1 /*\n AS x) d JOIN other.victim v SET v.n = 666 -- */",
+        ("SET NAMES gbk",),
+    ),
+    "behind-a-byte-0": (_USUAL, b"UPDATE t SET k = 1; \0 AS x) d JOIN other.victim v SET v.n = 666", _USUAL),
 }
 """The settings in which a text is prepared, the text, which is about one table there, and those of EXECUTE."""
 SPELLED = ("CREATE TABLE app.`é` (k INT)", "CREATE TABLE app.`Ã©` (k INT)", "INSERT INTO app.`é` VALUES (42)")
@@ -86,6 +106,8 @@ def prepared(channel_of: ChannelOf, family: str) -> Iterator[Channel]:
     channel.on_both(
         "CREATE DATABASE app",
         "CREATE TABLE app.t (n INT PRIMARY KEY, v VARCHAR(20), w VARCHAR(20), k INT)",
+        r"CREATE TABLE app.z (`\` INT)",
+        r"INSERT INTO app.z VALUES (1)",
         "INSERT INTO app.t (n) VALUES (9)",
         "CREATE DATABASE other",
         "CREATE TABLE other.victim (n INT PRIMARY KEY)",
@@ -94,7 +116,7 @@ def prepared(channel_of: ChannelOf, family: str) -> Iterator[Channel]:
     run_on(
         channel.source,
         "CREATE USER test_p@'%' IDENTIFIED BY 'p'",
-        "GRANT ALL ON app.* TO test_p@'%'",
+        "GRANT ALL ON app.* TO test_p@'%' WITH GRANT OPTION",
         "SET GLOBAL binlog_format = STATEMENT",
     )
     yield channel
@@ -117,10 +139,48 @@ def test_a_text_about_other_tables_in_the_mode_that_prepared_it_is_refused(prepa
     before, text, executed = ATTACKS[attack]
     as_user(prepared.source, f"SET @text = X'{text.hex()}'", *before, "PREPARE s FROM @text", *executed, "EXECUTE s")
 
-    with pytest.raises(BinlaneError, match=re.escape("[other-modes]")):
+    said = {"name": re.escape("[other-modes]"), "behind-a-byte-0": "a byte 0"}.get(attack, "another statement with")
+    with pytest.raises(BinlaneError, match=said):
         prepared.run()
 
     assert prepared.source.query("SELECT n FROM other.victim") == [(42,)]
     if attack == "name":
         assert prepared.target.query("SELECT k FROM app.`é`") == [(42,)]
     assert prepared.target.query("SELECT n FROM other.victim") == [(42,)]
+
+
+@pytest.mark.parametrize("family", ["mariadb"])
+def test_an_account_statement_has_one_reading(prepared: Channel) -> None:
+    """MariaDB logs GRANT as it was given; MySQL writes it anew, but not REVOKE."""
+    text = (
+        'SET STATEMENT sort_buffer_size = 1 | "\\" FOR GRANT ALL ON *.* TO `test_p`@`%` -- " FOR GRANT SELECT ON app.t '
+        "TO test_p@'%'"
+    )
+    statements = f"SET @text = X'{text.encode().hex()}'", "PREPARE s FROM @text", "SET sql_mode = 'ANSI_QUOTES'"
+    as_user(prepared.source, "SET sql_mode = ''", *statements, "EXECUTE s")
+
+    with pytest.raises(BinlaneError, match="another statement with ANSI_QUOTES off"):
+        prepared.run()
+
+    assert prepared.target.query("SELECT user FROM mysql.user WHERE user = 'test_p'") == []
+
+
+@pytest.mark.parametrize("bit", range(34))
+def test_a_session_splits_texts_by_the_modes_that_were_logged(prepared: Channel, bit: int) -> None:
+    """Whatever number an archive has: a name of a combination is none of the modes that it stands for."""
+    flavor, context = prepared.target.flavor, SessionContext(sql_mode=1 << bit)
+    dialect = dialect_of(context, flavor)
+    engine = engine_at(prepared.target.url())
+    session = LaneSession.open(engine, SessionLimits(wait_timeout=60))
+    with contextlib.closing(session):
+        session.act_as_replica()
+        setter = ContextSetter(session)
+        if bit == _ORACLE and flavor is Flavor.MARIADB:
+            with pytest.raises(ApplyError, match="ORACLE without ANSI_QUOTES"):
+                setter.enter(context, b"DO 1")
+            return
+        setter.enter(context, b"DO 1")
+        [(strings, escapes)] = session.rows(
+            b"SELECT (SELECT \"a\" FROM (SELECT 'b' AS a) d) = 'a', '\\\\' = _ascii X'5C'"
+        )
+    assert (not strings, not escapes) == (dialect.ansi_quotes, dialect.no_backslash_escapes)

@@ -12,6 +12,7 @@ from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.query import Query
 from binlane.model import Flavor
 from binlane.sql.analyzed_statement import executed
+from binlane.sql.other_readings import require_one_reading
 from binlane.sql.plain_statement import plain
 from binlane.sql.server_composed import in_its_charset
 from binlane.sql.shared_reading import AmbiguousTextError, Reader, as_read_by_source
@@ -21,6 +22,8 @@ def executed_query(query: Query, source: Reader, target: Flavor) -> Query:
     """The plain statement that the source has executed and that a target of that family reads as it did. Raises
     AmbiguousTextError."""
     context = in_its_charset(query.sql, query.context, source.flavor, source.version)
+    # with its comments: what the log's reading takes for one may be what the source has executed
+    require_one_reading(query.sql, context, source)
     sql = as_read_by_source(query.sql, context, source, target)
     sql = plain(executed(sql, context, source.flavor), context, source.flavor)
     return replace(query, sql=sql, context=context)

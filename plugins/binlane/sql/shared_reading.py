@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Sequence
+from dataclasses import field
 from typing import Final
 
 from binlane.lazy_dataclass import dataclass
@@ -29,6 +31,10 @@ Version = tuple[int, int, int]
 
 class AmbiguousTextError(ValueError):
     """The target would read another statement than the source has executed. The message is a part of an error's."""
+
+
+class UntakenTextError(AmbiguousTextError):
+    """A text that no server takes: a quote or a comment has no end, or a backslash stands outside of quotes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +67,15 @@ _SINCE_SIX_DIGITS: Final = (8, 0, 0)
 _SINCE_DOLLAR_QUOTES: Final = (9, 0, 0)
 _MYSQL_S: Final = (50_700, 99_999)
 """The versions that MariaDB leaves to MySQL."""
-_SUSPECT: Final = re.compile(rb"/\*|--[\x80-\xff]|\\[\x80-\xff]\\")
+_SUSPECT: Final = re.compile(rb"/\*|--[\x80-\xff]|\\[\x80-\xff]")
 """Occurs in every text that needs a closer look."""
 _LATER: Final = re.compile(rb"M? \d{5,6}(?!\d)")
 """The beginning of a comment that a server has skipped: in its log a blank stands in place of the exclamation mark."""
 _SET_VAR: Final = re.compile(rb"\bSET_VAR\s*\(\s*(?P<name>[`\w]+)", re.I)
+_LETTER: Final = b"\xff"
+_LETTERS: Final = bytes(range(128)) + _LETTER * 128
+_NO_LETTERS: Final = bytes(range(128)) + b" " * 128
+"""In a character set of one byte any of these may be a blank."""
 _HINTED: Final = re.compile(rb"(?:\A|[^\w$@.`\"'\x80-\xff])(?:SELECT|INSERT|REPLACE|UPDATE|DELETE)\Z", re.I)
 """Behind these verbs MySQL reads a hint, if nothing but blanks is in between."""
 _BLANKS: Final = b" \t\n\r\f\v" + bytes(range(0x80, 0x100))
@@ -83,8 +93,8 @@ _READ_BY_MODE: Final = re.compile(rb"[\\\"]|\|\|")
 _DEFINES: Final = re.compile(rb"[^A-Za-z]*(?:CREATE|ALTER)\b", re.I)
 
 
-@functools.cache
-def _pieces(charset: str, ansi_quotes: bool, no_backslash_escapes: bool, dollars: bool) -> re.Pattern[bytes]:
+def _quoted(charset: str, ansi_quotes: bool, no_backslash_escapes: bool) -> bytes:
+    """The pattern of what stands in quotes."""
     form = multibyte_form(charset)
     whole = rb"(?!)" if form is None else form.pattern
     escape = rb"(?!)" if no_backslash_escapes else rb"\\."
@@ -97,12 +107,33 @@ def _pieces(charset: str, ansi_quotes: bool, no_backslash_escapes: bool, dollars
         return quote + rb"(?:" + inside + rb")*" + quote + rb"(?!" + quote + rb")"
 
     double = quoted(rb'"', rb"(?!)" if ansi_quotes else escape)
+    return quoted(rb"'", escape) + rb"|" + double + rb"|" + quoted(rb"`", rb"(?!)")
+
+
+def _word(charset: str) -> bytes:
+    form = multibyte_form(charset)
+    whole = rb"(?!)" if form is None else form.pattern
+    return rb"(?:" + whole + rb"|[0-9A-Za-z_$\x80-\xff])+"
+
+
+@functools.cache
+def _pieces(charset: str, ansi_quotes: bool, no_backslash_escapes: bool, dollars: bool) -> re.Pattern[bytes]:
     dollar = rb"\$(?P<tag>\w*)\$.*?\$(?P=tag)\$" if dollars else rb"(?!)"
-    word = rb"(?:" + whole + rb"|[0-9A-Za-z_$\x80-\xff])+"
     return re.compile(
-        rb"(?P<quoted>" + quoted(rb"'", escape) + rb"|" + double + rb"|" + quoted(rb"`", rb"(?!)") + rb"|" + dollar
+        rb"(?P<quoted>" + _quoted(charset, ansi_quotes, no_backslash_escapes) + rb"|" + dollar
         + rb")|(?P<line>(?:--(?=[\x00-\x20\x7f]|\Z)|\#)[^\n]*+)|(?P<unsure>--(?=[\x80-\xff]))"
-        + rb"|(?P<open>/\*)|(?P<close>\*/)|(?P<lone>['\"`])|(?P<word>" + word + rb")|(?P<other>.)",
+        + rb"|(?P<open>/\*)|(?P<close>\*/)|(?P<lone>['\"`])|(?P<word>" + _word(charset) + rb")|(?P<end>\0)"
+        + rb"|(?P<other>.)",
+        re.S,
+    )  # fmt: skip
+
+
+@functools.cache
+def _plain_pieces(charset: str, ansi_quotes: bool, no_backslash_escapes: bool) -> re.Pattern[bytes]:
+    """The same without comments, which have the only group."""
+    return re.compile(
+        _quoted(charset, ansi_quotes, no_backslash_escapes) + rb"|(?=[\x80-\xff])" + _word(charset)
+        + rb"|[^'\"`#/*\-\\\0$\x80-\xff]++|-(?!-)|/(?!\*)|(?P<other>.)",
         re.S,
     )  # fmt: skip
 
@@ -119,6 +150,28 @@ def as_read_by_source(sql: bytes, context: SessionContext, source: Reader, targe
         if _Resolution(resolved, context, reader, target, keeps_hints=True).text() != resolved:
             raise AmbiguousTextError(f"a text that the target would read differently {_WAY_ON}")
     return resolved
+
+
+def plain_parts(sql: bytes, context: SessionContext, flavor: Flavor) -> list[tuple[int, int]] | None:
+    """The places of quoted parts, and of what stands between them; None if more than ``plain_pieces`` is needed: the
+    quick way to see that two readings are equal."""
+    dialect = dialect_of(context, flavor)
+    pieces = _plain_pieces(client_charset(context), dialect.ansi_quotes, dialect.no_backslash_escapes)
+    found = list[tuple[int, int]]()
+    for match in pieces.finditer(sql):
+        if match.lastindex is not None:
+            return None
+        found.append(match.span())
+    return found
+
+
+def parts_of(sql: bytes, context: SessionContext, source: Reader) -> tuple[str, Sequence[tuple[int, int]]]:
+    """What ``source`` executes of a text that a client has sent, for the lexer: without comments, and with one letter
+    for all that stands in quotes. And the places in ``sql`` of quoted parts, of comments and of words that are not
+    ASCII: where these are equal in two readings, all tokens are. Raises AmbiguousTextError, which is UntakenTextError
+    for a text that no server takes."""
+    resolution = _Resolution(sql, context, source, source.flavor, keeps_hints=True, is_sent=True)
+    return resolution.text().decode("latin-1"), resolution.places
 
 
 def definition_as_read(text: str, sql_mode: str, source: Reader, target: Flavor) -> str:
@@ -155,6 +208,10 @@ class _Resolution:
     source: Reader
     target: Flavor
     keeps_hints: bool = False
+    is_sent: bool = False
+    """As for ``parts_of``."""
+    places: list[tuple[int, int]] = field(default_factory=list)
+    """Of quoted parts, comments and words that are not ASCII."""
 
     def text(self) -> bytes:
         dialect = dialect_of(self.context, self.source.flavor)
@@ -168,6 +225,9 @@ class _Resolution:
             kind, at = match.lastgroup, match.end()
             if kind == "open":
                 comment, at, opens = self._comment(match.start())
+                if self.is_sent:
+                    self.places.append((match.start(), at))
+                    comment = b" "
                 unwrapped = len(found) + len(comment) if opens else unwrapped
                 found += comment
             elif kind == "close" and unwrapped is not None:
@@ -179,16 +239,38 @@ class _Resolution:
                 found += b"*"
                 at -= 1
             elif kind == "lone":
-                raise AmbiguousTextError(f"a text with comments and a quote without an end {_WAY_ON}")
+                raise UntakenTextError(f"a text with comments and a quote without an end {_WAY_ON}")
             elif kind == "unsure" and has_eight_bits(charset):
                 raise AmbiguousTextError('"--" in front of a character that is a blank in some character sets')
+            elif kind == "end":
+                raise AmbiguousTextError(f"a text with a byte 0, behind which servers read nothing {_WAY_ON}")
+            elif self.is_sent:
+                found += self._neutral(match, kind or "", charset)
             else:
                 if kind == "quoted" and not dialect.no_backslash_escapes:
                     _check_escapes(match.group(), charset)
                 found += match.group()
         if unwrapped is not None:
-            raise AmbiguousTextError(f"a version comment without an end {_WAY_ON}")
+            raise UntakenTextError(f"a version comment without an end {_WAY_ON}")
         return bytes(found)
+
+    def _neutral(self, match: re.Match[bytes], kind: str, charset: str) -> bytes:
+        """A piece with nothing in its quotes, and no letter but those of ASCII and one other."""
+        piece = match.group()
+        if kind == "quoted":
+            self.places.append(match.span())
+            return piece[:1] + b"x" + piece[:1]
+        if kind == "line":
+            self.places.append(match.span())
+            return b" "
+        if kind == "word" and not piece.isascii():
+            self.places.append(match.span())
+            form = multibyte_form(charset)
+            letters = piece if form is None else form.sub(_LETTER, piece)
+            return letters.translate(_NO_LETTERS if has_eight_bits(charset) else _LETTERS)
+        if piece == b"\\" and not self.sql.startswith(b"N", match.end()):
+            raise UntakenTextError(f"a text with a backslash outside of quotes {_WAY_ON}")
+        return piece
 
     def _comment(self, start: int) -> tuple[bytes, int, bool]:
         """What to send of the comment at ``start``, where the text goes on, and whether its content is SQL."""
@@ -226,7 +308,7 @@ class _Resolution:
             if match.group() == b"*/":
                 return at
             at = self._end(at, nested=False)
-        raise AmbiguousTextError(f"a comment without an end {_WAY_ON}")
+        raise UntakenTextError(f"a comment without an end {_WAY_ON}")
 
     def _hint(self, comment: bytes, start: int) -> bytes:
         """The hint, if the target reads it as the source did; a blank, if it has no influence on what is changed."""
@@ -258,14 +340,14 @@ class _Resolution:
 
 
 def _check_escapes(quoted: bytes, charset: str) -> None:
-    """Raise AmbiguousTextError for a backslash in front of a character whose second byte is one: servers escape the
-    first byte alone, and the second escapes what follows."""
+    """Raise AmbiguousTextError for a backslash in front of a character of several bytes: servers escape its first byte
+    alone, and the second begins a character with what follows, or escapes it."""
     form = multibyte_form(charset)
     if form is None or b"\\" not in quoted:
         return
     for match in re.finditer(rb"\\(?P<character>" + form.pattern + rb")|\\.|" + form.pattern, quoted, re.S):
-        if match["character"] is not None and b"\\" in match["character"]:
-            raise AmbiguousTextError(f"a backslash in front of a {charset} character that ends with another")
+        if match["character"] is not None:
+            raise AmbiguousTextError(f"a backslash in front of a {charset} character of several bytes {_WAY_ON}")
 
 
 _IN_COMMENT: Final = {True: re.compile(rb"\*/|/\*"), False: re.compile(rb"\*/")}

@@ -85,6 +85,8 @@ GLUED_NUMBER: Final = "a number with a letter directly behind it, such as 1e0FRO
 ``a 1.e.t`` is ``a.t`` to MySQL, and a syntax error to MariaDB (tried on 9.7 and 10.11)."""
 BLANK_IN_NAME: Final = "a name with a no-break space, which is a blank in many character sets"
 """The reason of Unreadable: the catalogue shows a text in UTF-8, whatever its client's character set was."""
+NO_SQL: Final = "a character that SQL does not have"
+"""The reason of Unreadable for a text that no server takes."""
 AMBIGUOUS: Final = frozenset({UNREAD_NAME, GLUED_NUMBER, BLANK_IN_NAME})
 """Reasons behind which nothing of a text is known: a server may read other names and verbs there."""
 _LETTER: Final = re.compile(rf"[{WORD_CHARS}]")
@@ -284,4 +286,4 @@ def _check_name(text: str) -> None:
 def _fault(char: str) -> str:
     if char in "'\"`":
         return "a quote without an end"
-    return "a comment without an end" if char == "/" else "a character that SQL does not have"
+    return "a comment without an end" if char == "/" else NO_SQL

@@ -1,0 +1,102 @@
+"""A text is refused that another sql_mode or client character set makes another statement, and no other one is."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+from pymysql.converters import escape_string
+
+from binlane.model import Flavor, SessionContext
+from binlane.sql.other_readings import SETS, require_one_reading
+from binlane.sql.shared_reading import AmbiguousTextError, Reader, as_read_by_source
+
+ANSI_QUOTES, NO_BACKSLASH_ESCAPES, ANSI = 0x4, 0x100000, 0x4000F
+READERS: Final = (Reader(Flavor.MARIADB, (10, 11, 0)), Reader(Flavor.MYSQL, (9, 7, 0)))
+VICTIM: Final = (
+    b'UPDATE app.t, (SELECT "\\" -- " AS x) AS d SET t.a = %s /*\n AS y FROM app.z) AS d, victim.u SET u.pw = 1 -- */'
+)
+"""Without ANSI_QUOTES an UPDATE of app.t, with it one of victim.u."""
+DEEP: Final = b"(" * 101 + b"1" + b")" * 101
+GRANT: Final = (
+    b'SET STATEMENT sort_buffer_size = 1 | "\\" FOR GRANT ALL ON *.* TO `evil`@`%` -- " FOR GRANT SELECT ON app.t TO '
+    b"`u`@`h`"
+)
+ATTACKS: Final = {
+    "ansi-off": (VICTIM % b"1", ANSI_QUOTES, "utf8mb4"),
+    "a-combination": (VICTIM % b"1", ANSI, "utf8mb4"),
+    "logged-without": (VICTIM % b"1", 0, "utf8mb4"),
+    "a-reading-that-is-too-deep": (VICTIM % DEEP, ANSI_QUOTES, "utf8mb4"),
+    "a-reading-with-a-comment-of-a-later-version": (
+        (VICTIM % b"1").replace(b"/*\n", b"/*!99999 ) ' */ /*\n"), ANSI_QUOTES, "utf8mb4",
+    ),
+    "accounts": (GRANT, ANSI_QUOTES, "utf8mb4"),
+    "accounts-of-mysql": (rb'REVOKE ALL ON app.* FROM "a\", root@localhost -- "', ANSI_QUOTES, "utf8mb4"),
+    "a-column-that-the-user-may-not-write": (rb"UPDATE t SET a = '\', b = 1 -- '", NO_BACKSLASH_ESCAPES, "utf8mb4"),
+    "a-table-of-two": (rb"UPDATE a, b SET x = '\', y = x -- ', x = y", 0, "utf8mb4"),
+    "a-body": (
+        rb"CREATE PROCEDURE p() BEGIN DO '\'; END -- '; SET GLOBAL init_connect = 'x'; END", ANSI_QUOTES, "utf8mb4",
+    ),
+    "gbk": (b"UPDATE t SET a = '\xbf\\' -- ' WHERE a = 1", 0, "utf8mb4"),
+    "gbk-hidden-in-a-comment": (
+        b"UPDATE t, (SELECT '\xbf\\' -- ' AS x) d SET t.k = 1 /*\n AS y) d SET d.k = 1 -- */", 0, "gbk",
+    ),
+    "a-backquote": (b"UPDATE t, (SELECT 1 AS `\xbf`) d SET t.k = 1 -- `) d JOIN v SET v.n = 1", 0, "gbk"),
+    "an-account-s-host": (b"GRANT SELECT ON app.t TO \xbf@localhost", 0, "latin1"),
+    "behind-a-byte-0": (b"UPDATE t SET a = 1; \0 garbage", 0, "utf8mb4"),
+    "a-reading-that-ends-with-a-byte-0": (b"UPDATE t SET a = '\\'; \0 ', b = '\\' -- '", 0, "utf8mb4"),
+}  # fmt: skip
+"""Texts, with the mode and the character set of the log."""
+PROSE: Final = (
+    "it's", "it's #1", "O'Brien -- the 'real' one", 'say "it\'s" /* now */', "5' tall", "C:\\dir\\", "'quoted' # x",
+    "l'été -- c'est", "中's 文't", "说'你好'", "中\\", "back\\slash 'n' roll", "it's :) # smile", "a\0b'c", "\r\n'\x1a",
+)  # fmt: skip
+FORMS: Final = (
+    "INSERT INTO t (a, b) VALUES (1, '{}')",
+    "INSERT INTO t (a, b) VALUES (1, '{}'), (2, '{}')",
+    "UPDATE t SET v = '{}' WHERE id = 3",
+    "DELETE FROM t WHERE v = '{}'",
+    "CREATE TABLE t (a INT COMMENT '{}')",
+    "CREATE PROCEDURE p() BEGIN SET @a = '{}'; -- don't\n UPDATE t SET v = 1; END",
+    "CREATE USER u@h IDENTIFIED BY '{}'",
+)
+
+
+def said(sql: bytes, mode: int, charset: str, source: Reader) -> str:
+    try:
+        require_one_reading(sql, SessionContext(sql_mode=mode, charset_client=SETS[charset]), source)
+    except AmbiguousTextError as exc:
+        return str(exc)
+    return ""
+
+
+@pytest.mark.parametrize("source", READERS, ids=lambda each: each.flavor.value)
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_text_that_may_have_been_another_statement_is_refused(attack: str, source: Reader) -> None:
+    assert said(*ATTACKS[attack], source) != ""
+
+
+@pytest.mark.parametrize("source", READERS, ids=lambda each: each.flavor.value)
+@pytest.mark.parametrize("form", FORMS)
+def test_what_applications_write_has_one_reading(form: str, source: Reader) -> None:
+    for prose in PROSE:
+        for mode in (0, ANSI_QUOTES, ANSI):
+            assert said(form.replace("{}", escape_string(prose)).encode(), mode, "utf8mb4", source) == "", prose
+        plain = form.replace("{}", prose.replace("'", "''")).encode()
+        if "\\" not in prose:
+            assert said(plain, NO_BACKSLASH_ESCAPES, "utf8mb4", source) == "", prose
+
+
+@pytest.mark.parametrize("source", READERS, ids=lambda each: each.flavor.value)
+def test_a_name_in_double_quotes_is_one_part_in_both_modes(source: Reader) -> None:
+    assert said(rb"""GRANT SELECT ON app.* TO "u"@"h" WITH GRANT OPTION""", ANSI_QUOTES, "utf8mb4", source) == ""
+    assert said(rb"""INSERT INTO "t" ("n", "v") VALUES (4, 'a"b\\')""", ANSI_QUOTES, "utf8mb4", source) == ""
+
+
+@pytest.mark.parametrize("source", READERS, ids=lambda each: each.flavor.value)
+def test_a_backslash_in_front_of_a_character_of_several_bytes_is_refused(source: Reader) -> None:
+    """Servers escape its first byte alone, so that the second swallows the next backslash (tried on both)."""
+    text = b"UPDATE t, (SELECT '\\\xc3\xa9\\' AS x) d JOIN other.v SET v.n = 1 -- ' AS x) d SET t.k = 1"
+    with pytest.raises(AmbiguousTextError, match="a gbk character of several bytes"):
+        as_read_by_source(text, SessionContext(charset_client=SETS["gbk"]), source, source.flavor)
+    assert as_read_by_source(text, SessionContext(charset_client=SETS["utf8mb4"]), source, source.flavor) == text
