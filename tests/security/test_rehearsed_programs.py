@@ -65,7 +65,7 @@ def test_no_program_has_the_privileges_of_the_copy(
     if is_there:
         run_on(channel.target, "CREATE USER test_a", log=False)
     channel.connect("target_server", channel.target, user="test_copier")
-    called = []
+    called = list[Any]()
 
     def dropped(*arguments: Any) -> None:
         if not called:

@@ -119,8 +119,8 @@ def test_a_copy_whose_lease_another_one_may_have_writes_no_more_rows(
     held: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a machine that stood still in a long statement the session may live on behind the one with the lease."""
-    monkeypatch.setattr("binlane.bootstrap.first_copy.bootstraps.count_rows", lambda *_, **__: counted.append(1))
     asked, counted = ["4711", held], list[int]()
+    monkeypatch.setattr("binlane.bootstrap.first_copy.bootstraps.count_rows", lambda *_, **__: counted.append(1))
     monkeypatch.setattr(Session, "texts", lambda *_: [(asked.pop(0),)])
     diary = first_copy._Diary("c", None, None, {}, 4711)  # type: ignore[arg-type]
     writer = Session(None, Flavor.MYSQL, None)
