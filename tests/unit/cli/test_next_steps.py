@@ -24,7 +24,7 @@ MENTIONED: Final = frozenset(
         "another `binlane doctor`",
         "a new channel: `binlane init NEW",
         "another `binlane recopy`",
-        "`binlane recopy` is copying",
+        "`binlane recopy` is applying windows",
         "error message and `binlane status`",
         "`binlane check --help`",
         "for `binlane run`",
