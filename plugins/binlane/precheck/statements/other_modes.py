@@ -27,8 +27,8 @@ from binlane.work.logged_statements import LaneStatement
 
 _MOST_FINDINGS: Final = 20
 _LETTERS: Final = re.compile(rb"[\x80-\xff]")
-_NO_BREAK: Final = "\u00a0"
-"""A blank in latin1: it ends a name without quotes."""
+_BLANK: Final = re.compile("[\u00a0\ufffd]")
+"""What may be a blank in another set: it ends a name without quotes."""
 _EXPECTED: Final = "a text about the same tables whatever the session's client character set"
 
 
@@ -77,10 +77,12 @@ def read_in_another_set(sql: bytes, context: SessionContext, flavor: Flavor, kno
         if token.kind is TokenKind.NAME:
             quote = written[:1]
             written = written[1:-1].replace(quote * 2, quote)
+        # the lexer's text has letters alone in their places
+        own = decoded(written, context)
         for name, number in SETS.items():
             other = decoded(written, replace(context, charset_client=number))
-            parts = (other,) if token.kind is TokenKind.NAME else other.split(_NO_BREAK)
-            if any(lower(part) in known and part != token.text for part in parts):
+            parts = (other,) if token.kind is TokenKind.NAME else _BLANK.split(other)
+            if any(lower(part) in known and part != own for part in parts):
                 return f"other tables with character_set_client {name}"
     return None
 
