@@ -7,6 +7,7 @@ from typing import Final
 
 import pymysql
 
+from binlane.binlog.types.literals import quoted
 from binlane.connections import Endpoint, login_advice
 from binlane.driver.connection import Connection
 from binlane.lazy_dataclass import dataclass
@@ -38,6 +39,22 @@ class Greeting:
     def number(self) -> tuple[int, int, int]:
         """The version's numbers."""
         return version_number(self.version)
+
+
+def other_account(endpoint: Endpoint, account: str) -> tuple[str, str] | None:
+    """What a server was expected to say of the account that is logged in, and what it has said, for errors; None if it
+    has the login's name.
+
+    ``account``: of CURRENT_USER(). Statements with it are for an administrator to run, and what poses as the server
+    chooses it.
+    """
+    user, _, host = account.rpartition("@")
+    if user == endpoint.user:
+        return None
+    return (
+        f"CURRENT_USER() with the name of the login, {quoted(endpoint.user)}",
+        f"{quoted(user)}@{quoted(host)}, an anonymous or a proxied account, or an answer of another program",
+    )
 
 
 def greet(endpoint: Endpoint) -> Greeting:

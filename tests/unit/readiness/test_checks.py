@@ -22,7 +22,7 @@ from binlane.orchestration.commands.setup.doctor import _show
 from binlane.orchestration.terminal import Terminal
 from binlane.precheck.account.privileges import parse_grants
 from binlane.precheck.situation.finding import Finding
-from binlane.readiness.checks import COPY_CHECKS, OTHER_CHECKS, Answer, answer, answers, require
+from binlane.readiness.checks import CONNECTIONS, COPY_CHECKS, OTHER_CHECKS, Answer, answer, answers, require
 from binlane.readiness.machine import check_target_room, check_work_folder
 from binlane.readiness.servers import check_source_privileges
 from binlane.readiness.situation import Readiness, ReadinessRequest, SourceServer
@@ -50,13 +50,17 @@ def ready(
     """A channel whose servers answer with these facts; for any other they would have to be there."""
     engine = create_engine("mysql+pymysql://nobody@127.0.0.1:1/")
     server = SourceServer(engine, Endpoint("s", "127.0.0.1", 1, "nobody", ""), None)  # type: ignore[arg-type]
-    vars(server).update({"_version": MYSQL, "variables": ROW, "rows": lambda *_, **__: [], **(source or {})})
-    found = target_of(**{"variables": ROW, "rows": lambda *_, **__: [(time.time(),)], **(target or {})})
+    vars(server).update(
+        {"_version": MYSQL, "variables": ROW, "rows": lambda *_, **__: [], "account": "nobody@%", **(source or {})}
+    )
+    found = target_of(
+        **{"account": "nobody@%", "variables": ROW, "rows": lambda *_, **__: [(time.time(),)], **(target or {})}
+    )
     situation = Readiness(
         CHANNEL,
         server,
         found,
-        Endpoint("t", "127.0.0.1", 1, "", ""),
+        Endpoint("t", "127.0.0.1", 1, "nobody", ""),
         ReadinessRequest(),
         lambda _: (Selection(), Renaming()),
     )
@@ -260,6 +264,16 @@ def test_a_server_that_does_not_answer_is_asked_nothing_else() -> None:
     found = list(answers(ready(source={"rows": gone}), {"clocks": OTHER_CHECKS["clocks"]}))
 
     assert [(each.check, each.is_ok) for each in found] == [("source-connection", False), ("target-connection", True)]
+
+
+@pytest.mark.parametrize("part", ["source", "target"])
+def test_a_server_that_names_another_account_than_the_login_s_is_noted(part: str) -> None:
+    check = CONNECTIONS[f"{part}-connection"]
+    [found] = answer("x", check, ready(**{part: {"account": "mallory@%"}})).findings
+
+    assert (found.where, found.severity) == (f"{part}: account", Severity.INFO)
+    assert found.found.startswith("'mallory'@'%', an anonymous or a proxied account, or an answer of another program")
+    assert answer("x", check, ready()).findings == ()
 
 
 def test_behind_a_missing_privilege_an_error_is_a_note() -> None:

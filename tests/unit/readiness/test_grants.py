@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from binlane.config import ChannelConfig
+from binlane.connections import Endpoint, Endpoints
+from binlane.errors import ConfigError
 from binlane.model import Flavor
+from binlane.orchestration.commands.setup import grants as command
 from binlane.precheck.account.privileges import Need, Order
 from binlane.readiness.channel_grants import OF_THE_CHANNEL, merged, orders, scopes_of, servers_own
 from binlane.readiness.needs import COMPARED_ACCOUNTS, applies_accounts, channel_needs, source_privileges
+from binlane.servers.greeting import Greeting
 from binlane.shards.renaming import Renaming
 from tests.unit.precheck.situations import CHANNEL
 
@@ -128,3 +133,19 @@ def test_a_verification_of_accounts_reads_the_servers_own_tables() -> None:
     assert [str(each) for each, _ in orders([Need("SELECT", (), "rows"), COMPARED_ACCOUNTS], ["*.*"], "b@%")] == [
         "GRANT SELECT ON *.* TO 'b'@'%'"
     ]
+
+
+@pytest.mark.parametrize("account", ["mallory@%", "@localhost", "binlane@x@%", "Binlane@%"])
+def test_no_statement_is_for_an_account_that_an_unknown_server_names(
+    account: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    said = account
+    endpoint = Endpoint("t", "127.0.0.1", 1, "binlane", "")
+    monkeypatch.setattr(command, "load", lambda *_: (filtered(include_databases=("shop",)), Endpoints(None, endpoint)))
+    monkeypatch.setattr(command, "greet", lambda _: Greeting(Flavor.MARIADB, "10.11.18-MariaDB", said))
+
+    with pytest.raises(ConfigError, match=r"expected CURRENT_USER\(\) with the name of the login, 'binlane', found '"):
+        command.grants("shop", tmp_path)
+
+    said = "binlane@10.%"
+    assert "TO 'binlane'@'10.%';" in command.grants("shop", tmp_path)

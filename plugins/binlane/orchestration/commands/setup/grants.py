@@ -29,7 +29,7 @@ from binlane.readiness.needs import (
 )
 from binlane.readiness.situation import ReadinessRequest
 from binlane.safe_text import one_line
-from binlane.servers.greeting import Greeting, greet
+from binlane.servers.greeting import Greeting, greet, other_account
 from binlane.shards.renaming import Renaming
 from binlane.source.server import translated
 
@@ -66,8 +66,10 @@ def grants(
     if endpoints.source is not None:
         with translated(str(endpoints.source)):
             source = greet(endpoints.source)
+            _require_own(endpoints.source, source.account)
     with target_errors(str(endpoints.target)):
         target = greet(endpoints.target)
+        _require_own(endpoints.target, target.account)
     copies = source is not None and source.flavor is target.flavor and not channel.rename
     lines: list[str] = []
     if source is not None and endpoints.source is not None:
@@ -91,6 +93,17 @@ def grants(
     given += _servers_own(channel, scopes)
     lines += _server("target", endpoints.target, target, given)
     return "\n".join(lines)
+
+
+def _require_own(endpoint: Endpoint, account: str | None) -> None:
+    """No statement is printed that gives privileges to another account than the login's, whose name the server tells:
+    an administrator runs what is printed. Raises ConfigError."""
+    if account is not None and (found := other_account(endpoint, account)) is not None:
+        expected, told = found
+        raise ConfigError(
+            f"{endpoint}: expected {expected}, found {told}: no statements are printed for it; look at host, port and "
+            "ssl_mode of the connection, or give the privileges of docs/accounts.md by hand"
+        )
 
 
 def _statements(needs: Iterable[Need], scopes: Sequence[str], greeting: Greeting, endpoint: Endpoint) -> Lines:
@@ -147,6 +160,8 @@ def _for_what_is_there(
     asked = ReadinessRequest(users=users)
     with readiness_of(channel, endpoints, source_of(channel, endpoints), asked) as found:
         situation = found.for_account(given)
+        # what it says now is what the statements name
+        _require_own(endpoints.target, situation.target.account)
         for why, check in _OF_WHAT_IS_THERE.items():
             findings = answer(why, check, situation).findings
             lines += [(str(each), why) for each in merged(mend for one in findings for mend in one.mend)]
