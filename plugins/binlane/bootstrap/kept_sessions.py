@@ -19,6 +19,9 @@ from binlane.state.leases import held_by
 
 ALONE_SECONDS: Final = 120
 """Seconds without a packet of its client after which the server ends a kept session."""
+STREAMING_SECONDS: Final = 4 * 3600
+"""The same of a session that sends rows. Nobody can ask its server to keep it while a result is not read to its end,
+and a limit on the source's load may hold the reading for hours."""
 _PAUSE: Final = 20.0
 
 
@@ -38,11 +41,11 @@ def take_lease(session: Session, lease: str, seconds: int, busy: str) -> None:
 
 
 @contextlib.contextmanager
-def kept_open(*sessions: Session) -> Iterator[None]:
-    """Keep sessions of one server for as long as this process runs, and not ``ALONE_SECONDS`` longer. If one is lost,
-    its next statement says so."""
+def kept_open(*sessions: Session, seconds: int | None = None) -> Iterator[None]:
+    """Keep sessions of one server for as long as this process runs, and not ``seconds`` (None: ``ALONE_SECONDS``)
+    longer. If one is lost, its next statement says so."""
     for session in sessions:
-        end_without_client(session, ALONE_SECONDS)
+        end_without_client(session, ALONE_SECONDS if seconds is None else seconds)
         session.connection.take_turns()
     ended = threading.Event()
 

@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 
 from binlane.activity import doing
 from binlane.apply.session.retry_verdicts import error_code
+from binlane.bootstrap import kept_sessions
 from binlane.bootstrap.kept_sessions import end_without_client, kept_open
 from binlane.bootstrap.sessions import Session, read_session
 from binlane.connections import Endpoint
@@ -77,7 +78,8 @@ def shared_snapshot(
             stack.enter_context(contextlib.closing(read_session(endpoint, compresses=compresses)))
             for _ in range(readers)
         )
-        stack.enter_context(kept_open(guard, *sessions))
+        stack.enter_context(kept_open(guard))
+        stack.enter_context(kept_open(*sessions, seconds=kept_sessions.STREAMING_SECONDS))
         with contextlib.closing(read_session(endpoint)) as lock:
             lock.execute(f"SET SESSION lock_wait_timeout = {lock_seconds}, net_write_timeout = {_LOCKED_ALONE}")
             end_without_client(lock, _LOCKED_ALONE)

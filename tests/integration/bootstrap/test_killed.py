@@ -114,7 +114,8 @@ def paused(channel: Channel, call: int) -> None:
             os.kill(os.getpid(), signal.SIGSTOP)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("binlane.bootstrap.kept_sessions.ALONE_SECONDS", 2)
+        for name in ("ALONE_SECONDS", "STREAMING_SECONDS"):
+            patch.setattr(f"binlane.bootstrap.kept_sessions.{name}", 2)
         patch.setattr("binlane.bootstrap.kept_sessions._PAUSE", 0.3)
         patch.setattr(bootstraps_of, "count_rows", once)
         code = bootstrap(channel, "--jobs", "1", "--chunk-rows", "2")

@@ -12,7 +12,7 @@ from binlane.bootstrap.definition_copy import Definition, make
 from binlane.errors import TargetError
 from binlane.model import Flavor
 
-MADE: Final = "CREATE FUNCTION `f`(a TEXT) RETURNS int(11) RETURN 1"
+MADE: Final = "CREATE DEFINER=`a`@`%` FUNCTION `f`(a TEXT) RETURNS int(11) RETURN 1"
 FULL_NAME: Final = "utf8mb4_uca1400_ai_ci"
 """MariaDB 11.5's own default, which SHOW COLLATION has as uca1400_ai_ci from 10.10 on."""
 
