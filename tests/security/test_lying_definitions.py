@@ -48,7 +48,11 @@ OWN: Final = (
         "PIPES_AS_CONCAT,ANSI_QUOTES",
     ),
     ("PACKAGE", 'CREATE DEFINER="r"@"%" PACKAGE "t" AS FUNCTION f RETURN INT; END', "ANSI_QUOTES,ORACLE"),
-    ("PACKAGE BODY", 'CREATE DEFINER="r"@"%" PACKAGE BODY "t" AS FUNCTION f RETURN INT AS BEGIN END; END', "ORACLE"),
+    (
+        "PACKAGE BODY",
+        'CREATE DEFINER="r"@"%" PACKAGE BODY "t" AS FUNCTION f RETURN INT AS BEGIN END; END',
+        "ANSI_QUOTES,ORACLE",
+    ),
     ("TRIGGER", _HEAD + "trigger/* x */app.`t` before insert on app . x for each row set @a = 1", ""),
     ("TRIGGER", _HEAD + "trigger t /* wow! */ after insert on x for each row set @a = 1", ""),
     ("TRIGGER", _HEAD + "trigger t -- wow! /*! it fires\nafter insert # !\non x for each row set @a = 1", ""),
@@ -127,6 +131,20 @@ ATTACKS: Final = (
     ("PROCEDURE", "", ""),
 )
 """Texts in place of a definition of ``t`` in ``app``. A line more is an attack more."""
+_EVENT: Final = _HEAD + 'EVENT `t` ON SCHEDULE EVERY "1\\" DAY DO x" SECOND DO GRANT ALL ON *.* TO `evil`@`%` -- "'
+"""With ANSI_QUOTES its body is ``x" SECOND ..``; without, an event of every second, whose body is GRANT."""
+_IN_GBK: Final = _HEAD + "EVENT `t` ON SCHEDULE EVERY 1 DAY COMMENT '\u00bf\\' DO GRANT ALL ON *.* TO x -- ' DO x"
+SESSIONS: Final = (
+    (_EVENT, "", "ANSI_QUOTES"),
+    (_EVENT, "latin1", "ansi_quotes"),
+    (_EVENT, "latin1", "ANSI_QUOTES "),
+    (_EVENT, "latin1", "ANSI_QUOTES\0"),
+    (_IN_GBK, "28", ""),
+    (_IN_GBK, "DEFAULT", ""),
+    (_HEAD + "PROCEDURE `t`() DO 1", "", ""),
+)
+"""Programs, whose text is not read as it would be sent, of what a server never shows: the client's character set and
+the sql_mode. A line more is an attack more."""
 CLIENTS: Final = (
     ("utf8mb4, GLOBAL max_connections = 77", "utf8mb4_bin"),
     ("utf8mb4", "utf8mb4_bin, @@global.max_connections = 77"),
@@ -161,7 +179,9 @@ class _Server:
         return 0
 
 
-def _definition(kind: str, statement: str, mode: str, client: str = "latin1", collation: str = "") -> Definition:
+def _definition(
+    kind: str, statement: str, mode: str, client: str = "latin1", collation: str = "latin1_bin"
+) -> Definition:
     name = "" if kind == "DATABASE" else "t"
     of_session = ("", "", "") if kind in ("DATABASE", "TABLE", "SEQUENCE") else (client, collation, mode)
     return Definition(kind, "app", name, statement.encode(), *of_session)
@@ -181,6 +201,32 @@ def test_another_statement_is_not_sent(kind: str, statement: str, mode: str, fla
     with pytest.raises(PrecheckError, match="expected its definition alone, found"):
         make(server, _definition(kind, statement, mode))
     assert server.sent == []
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+@pytest.mark.parametrize(("statement", "client", "mode"), SESSIONS)
+def test_a_program_of_a_session_that_no_server_shows_is_not_sent(
+    statement: str, client: str, mode: str, flavor: Flavor
+) -> None:
+    server: Any = _Server(flavor)
+    kind = "EVENT" if "EVENT" in statement else "PROCEDURE"
+    with pytest.raises(PrecheckError, match="expected its definition alone, found"):
+        make(server, _definition(kind, statement, mode, client, client and "latin1_bin"))
+    assert server.sent == []
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+@pytest.mark.parametrize(
+    "mode", ["ANSI_QUOTES", "ANSI", "MSSQL", "DB2", "MAXDB", "POSTGRESQL", "ORACLE", "TRADITIONAL"]
+)
+def test_an_event_is_disabled_where_the_session_that_it_is_sent_in_reads_its_body(mode: str, flavor: Flavor) -> None:
+    server: Any = _Server(flavor)
+    make(server, _definition("EVENT", _EVENT, mode))
+    [sent] = [each for each in server.sent if str(each).startswith("SET sql_mode")][:1]
+    [made] = [each for each in server.sent if isinstance(each, bytes)]
+    # a server reads the interval as a text, and GRANT as the body, unless it has been sent the mode
+    body = b"DO x" if "ANSI_QUOTES" in str(sent) else b"DO GRANT"
+    assert b" DISABLE ON SLAVE " + body in made
 
 
 CONDITIONS: Final = (

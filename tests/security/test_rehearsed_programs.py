@@ -92,7 +92,8 @@ def test_no_program_has_the_privileges_of_the_copy(
         assert channel.target.query(COUNT) == [(0,)]
         # nor behind an error, where they stay
         refused = Definition(
-            "EVENT", "app", "x", b"CREATE DEFINER=`test_a`@`%` EVENT `x` ON SCHEDULE EVERY 1 WEAK DO 1"
+            *("EVENT", "app", "x", b"CREATE DEFINER=`test_a`@`%` EVENT `x` ON SCHEDULE EVERY 1 WEAK DO 1"),
+            *("latin1", "latin1_bin"),
         )
         with pytest.raises(TargetError, match=r"event app\.x: the server says"):
             rehearse_programs(writer, (*programs, refused))
@@ -109,5 +110,5 @@ def test_no_program_is_made_of_the_account_that_makes_it(family: str, definer: s
         contextlib.closing(write_session(channel.endpoints.target)) as session,
         pytest.raises(PrecheckError, match="expected its definition alone"),
     ):
-        make(session, Definition("PROCEDURE", "app", "p", text))
+        make(session, Definition("PROCEDURE", "app", "p", text, "latin1", "latin1_bin"))
     assert channel.target.query(COUNT) == [(0,)]

@@ -19,7 +19,7 @@ import pymysql
 from binlane.apply.refusals import target_errors
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.types.literals import identifier, quoted
-from binlane.bootstrap.definition_proof import foreign_part
+from binlane.bootstrap.definition_proof import foreign_part, session_modes
 from binlane.bootstrap.sessions import Session
 from binlane.bootstrap.view_functions import check_view
 from binlane.errors import PrecheckError, SourceError, TargetError
@@ -31,7 +31,6 @@ from binlane.sessions.pins import WRITE_MODE
 from binlane.sql.charset import dialect_in
 from binlane.sql.parse.shown_table import ENDED_QUOTES, LINE_BREAK, hidden_part, with_quoted_names
 from binlane.sql.scheduled_event import disabled
-from binlane.sql.sql_modes import modes_there
 from binlane.state.records.bootstraps import TABLE
 
 _NO_DATABASE: Final = 1049
@@ -244,8 +243,7 @@ class _Reader:
 
     def disabled_event(self, database: str, name: str) -> Definition:
         event = self.event(database, name)
-        safe = disabled(event.statement, event.client, dialect_in(event.sql_mode, self.session.flavor))
-        return replace(event, statement=safe)
+        return _disabled(event, self.session)
 
     def there(
         self, kind: str, database: str, name: str, *, column: int, mode: int | None = None, client: int | None = None
@@ -344,10 +342,14 @@ def make(session: Session, definition: Definition) -> None:
     """Run a definition's statement on the target, in a session like that of the source: the one door for definitions.
     An event is disabled, whoever has written the text. Raises TargetError with the object's name, PrecheckError for a
     text that is more than the definition."""
-    if definition.kind == "EVENT":
-        dialect = dialect_in(definition.sql_mode, session.flavor)
-        definition = replace(definition, statement=disabled(definition.statement, definition.client, dialect))
-    make_again(session, definition)
+    make_again(session, definition if definition.kind != "EVENT" else _disabled(definition, session))
+
+
+def _disabled(event: Definition, session: Session) -> Definition:
+    # a text of a session that no server shows would be read in another one
+    _require_own(event, session)
+    dialect = dialect_in(session_modes(event, session.flavor), session.flavor)
+    return replace(event, statement=disabled(event.statement, event.client.lower(), dialect))
 
 
 def make_again(session: Session, definition: Definition) -> None:
@@ -367,8 +369,7 @@ def _make(session: Session, definition: Definition) -> None:
         session.execute(
             f"SET character_set_client = {definition.client}, collation_connection = {definition.collation}"
         )
-        if definition.kind != "VIEW":
-            session.execute(f"SET sql_mode = {quoted(modes_there(definition.sql_mode, session.flavor))}")
+        session.execute(f"SET sql_mode = {quoted(session_modes(definition, session.flavor))}")
         if definition.time_zone:
             session.execute(f"SET time_zone = {quoted(definition.time_zone)}")
     before = _default_before(session, definition)

@@ -13,17 +13,21 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from binlane.binlog.types.charsets import decode_text
+from binlane.binlog.types.collations import is_charset
 from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.sessions import Session
 from binlane.lazy_dataclass import dataclass
+from binlane.model import Flavor
 from binlane.safe_text import shown
 from binlane.schema.letter_case import lower
+from binlane.sessions.pins import WRITE_MODE
 from binlane.sql.charset import definition_context, dialect_in, masked
 from binlane.sql.parse.cursor import Cursor, is_name, is_symbol
 from binlane.sql.parse.engines import engine_elsewhere
 from binlane.sql.parse.lexer import Token, TokenKind, Unreadable, lex
 from binlane.sql.parse.shown_table import hidden_part
 from binlane.sql.shared_reading import has_condition
+from binlane.sql.sql_modes import modes_there
 
 if TYPE_CHECKING:
     from binlane.bootstrap.definition_copy import Definition
@@ -32,8 +36,16 @@ _WORD: Final = re.compile(r"\w*", re.ASCII)
 _OF_ROWS: Final = frozenset({"TABLE", "SEQUENCE"})
 _PROGRAMS: Final = frozenset({"VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "PACKAGE", "PACKAGE BODY"})
 _CURRENT: Final = frozenset({"CURRENT_USER", "CURRENT_ROLE"})
+_OWN_MODES: Final = _PROGRAMS - {"VIEW"}
+"""Kinds of which a server keeps the ``sql_mode``; others are shown as they are read in any."""
 _SONAME: Final = 3
 """Words between the name of a function of a library and its file, at most."""
+
+
+def session_modes(definition: Definition, flavor: Flavor) -> str:
+    """The ``sql_mode`` in which a session of the target makes the object, and by which its text is read: one value for
+    both. Raises ValueError for one that no server shows."""
+    return WRITE_MODE if definition.kind not in _OWN_MODES else modes_there(definition.sql_mode, flavor)
 
 
 def foreign_part(definition: Definition, session: Session) -> str | None:
@@ -42,6 +54,13 @@ def foreign_part(definition: Definition, session: Session) -> str | None:
     words = definition.client, definition.collation, definition.database_collation
     if not all(map(_WORD.fullmatch, words)):
         return f"the character set {' '.join(words)}"
+    if definition.kind in _PROGRAMS and not (is_charset(definition.client.lower()) and definition.collation):
+        # a number, which a server takes for a collation, and none at all are read in one set and sent in another
+        return f"no character set of its client ({definition.client!r}, collation {definition.collation!r})"
+    try:
+        modes = session_modes(definition, session.flavor)
+    except ValueError as strange:
+        return str(strange)
     if definition.kind == "DATABASE":
         is_own = _Head.of(definition, session).is_of_database()
     elif definition.kind in _OF_ROWS:
@@ -52,8 +71,7 @@ def foreign_part(definition: Definition, session: Session) -> str | None:
             return f"{elsewhere}, whose rows are elsewhere"
         is_own = head.is_of_table()
     elif definition.kind in _PROGRAMS:
-        modes = "" if definition.kind == "VIEW" else definition.sql_mode
-        context = definition_context(modes, definition.client or "utf8mb4")
+        context = definition_context(modes, definition.client)
         if has_condition(definition.statement, context, session.flavor):
             return "a comment that is SQL to servers of some versions alone"
         is_own = definition.statement == _removal(definition) or _Head.of(definition, session).is_of_program()
@@ -92,7 +110,7 @@ class _Head:
 
     @classmethod
     def of(cls, definition: Definition, session: Session) -> _Head:
-        dialect = dialect_in("" if definition.kind == "VIEW" else definition.sql_mode, session.flavor)
+        dialect = dialect_in(session_modes(definition, session.flavor), session.flavor)
         tokens, places = list[Token](), list[tuple[int, int]]()
         try:
             lex(masked(definition.statement, definition.client.lower()), dialect, tokens, places)

@@ -103,8 +103,6 @@ _SESSION: Final = frozenset(
 )
 """Variables that a dump sets for its own statements. Not SQL_NOTES and NOTE_VERBOSITY: a value that the target changes
 is a note for some types."""
-_ANSI: Final = frozenset({"ANSI", "ORACLE", "MSSQL", "DB2", "POSTGRESQL", "MAXDB"})
-"""Modes that a server expands, with ANSI_QUOTES among others."""
 _MODES: Final = re.compile(r"'[A-Z0-9_,]*'", re.IGNORECASE)
 _PASSED_OVER: Final = re.compile(
     rb"(?:LOCK\s+TABLES|UNLOCK\s+TABLES|SET\s|COMMIT|START\s+TRANSACTION|CHANGE\s+(?:MASTER|REPLICATION)|GRANT|"
@@ -270,9 +268,8 @@ class DumpLoad:
                 f"--from {self.name}: expected the name of a character set, found {self._client!r}; dump with "
                 "--default-character-set=utf8mb4"
             )
+        # with ANSI_QUOTES for each name of which the target makes it (``_modes_there``)
         modes = {*self._modes.strip("'").upper().split(",")}
-        if modes & _ANSI:
-            modes.add("ANSI_QUOTES")
         bits = sum(bit for mode, bit in MODES_OF_TEXT.items() if mode in modes)
         return SessionContext(database=self._current, sql_mode=bits, charset_client=collation)
 
@@ -368,7 +365,7 @@ class DumpLoad:
 
     def _modes_there(self, value: str) -> str:
         """Modes, in quotes, that the target takes."""
-        names = modes_there(value.strip("'"), self.session.flavor)
+        names = modes_there(value.strip("'").upper(), self.session.flavor)
         return f"'{names}'"
 
     def _assign(

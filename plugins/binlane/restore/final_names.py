@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
+from binlane.binlog.types.collations import is_charset
 from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.definition_copy import (
     Definition,
@@ -34,6 +35,7 @@ from binlane.restore.moved_tables import set_names
 from binlane.schema.letter_case import lower
 from binlane.sql.charset import carried, definition_context, in_bytes
 from binlane.sql.shared_reading import has_condition
+from binlane.sql.sql_modes import modes_there
 from binlane.state.records.restores import ProgramText, RestorePrograms
 from binlane.state.stored_values import unexpected
 
@@ -67,7 +69,10 @@ def with_names(
 
 def _final(flavor: Flavor, each: Definition, databases: Mapping[str, str], todo: str) -> ProgramText:
     where = f"target: {each.schema_object}"
-    context = _context(each.database, each.sql_mode, each.client)
+    try:
+        context = _context(each, flavor)
+    except ValueError as strange:
+        raise PlanError(f"{where}: expected names of modes as servers list them, found {strange}") from None
     statement = carried(renamed(each.statement, context, databases, flavor, where, todo), each.client)
     if statement is None:
         raise PlanError(
@@ -216,28 +221,28 @@ def require_programs(programs: tuple[ProgramText, ...], databases: Collection[st
 def require_program(each: ProgramText, databases: Collection[str], flavor: Flavor) -> None:
     """Raise StateSchemaError for a program that is none of these databases'. Whoever can write to the schema
     ``binlane`` has no other statements run by this account."""
-    context = _context(each.database, each.sql_mode, each.client)
     try:
-        text = in_bytes(each.statement, each.client)
-    except (UnicodeError, LookupError):
-        text = b""
+        context, text = _context(each, flavor), in_bytes(each.statement, each.client)
+    except (ValueError, LookupError):
+        context, text = SessionContext(), b""
     made = OBJECT.match(text)
     kind = "" if made is None else made["kind"].decode().upper()
     is_known = each.kind in _PROGRAMS and kind == each.kind.split()[0] and each.database in databases
-    words = [*filter(None, (each.client, each.collation, each.database_collation))]
+    words = [each.client, each.collation, *filter(None, [each.database_collation])]
     is_plain = not has_condition(text, context, flavor)
     try:
         require_own(text, statement_facts(text, context, flavor), databases, each.name)
     except PlanError:
         is_plain = False
-    if not (is_known and is_plain and all(map(_WORD.fullmatch, words))):
+    if not (is_known and is_plain and is_charset(each.client.lower()) and all(map(_WORD.fullmatch, words))):
         found = " ".join((each.kind, each.database, *words, each.statement))
         raise unexpected("binlane.restores.programs", f"CREATE {each.kind} in {', '.join(sorted(databases))}", found)
 
 
-def _context(database: str, sql_mode: str, client: str) -> SessionContext:
-    """The session that has made a definition."""
-    return replace(definition_context(sql_mode, client or "utf8mb4"), database=database)
+def _context(each: Definition | ProgramText, flavor: Flavor) -> SessionContext:
+    """The session that makes a program. Raises ValueError for a sql_mode that no server lists."""
+    modes = "" if each.kind == "VIEW" else modes_there(each.sql_mode, flavor)
+    return replace(definition_context(modes, each.client), database=each.database)
 
 
 def drop_triggers(session: Session, databases: Collection[str]) -> None:

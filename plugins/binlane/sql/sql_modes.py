@@ -7,10 +7,12 @@ TIME_ROUND_FRACTIONAL: each mode selects the other server's default.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
 from binlane.model import Flavor
+from binlane.safe_text import shown
 
 _COMMON: Final = 0xFFFF_FFFF
 _ORACLE: Final = 0x200
@@ -114,11 +116,25 @@ def settable(mode: int, flavor: Flavor) -> int:
     return mode
 
 
+_BRINGING_ANSI_QUOTES: Final = {
+    Flavor.MYSQL: frozenset({"ANSI"}),
+    Flavor.MARIADB: frozenset({"ANSI", "DB2", "MAXDB", "MSSQL", "ORACLE", "POSTGRESQL"}),
+}
+_MODE: Final = re.compile("[A-Z0-9_]+")
+
+
 def modes_there(names: str, flavor: Flavor) -> str:
-    """Of the modes that a server of a family lists, those that a target of this one takes: MySQL 5.7 shows a mode with
-    each program that 8.0 has removed."""
-    removed = REMOVED_FROM_MYSQL if flavor is Flavor.MYSQL else frozenset[str]()
-    return ",".join(name for name in names.split(",") if name.upper() not in removed)
+    """What a session of a target of this family is sent for the modes that a server lists, and by which a text is read:
+    without those that MySQL 5.7 shows with each program and 8.0 has removed, and with ANSI_QUOTES where the target
+    makes it of another name. Raises ValueError for what no server lists: the target would take ``ansi_quotes``, or a
+    blank behind it, too."""
+    listed = [name for name in names.split(",") if name]
+    if (strange := next((name for name in listed if _MODE.fullmatch(name) is None), None)) is not None:
+        raise ValueError(f"the sql_mode {shown(strange)!r}")
+    kept = [name for name in listed if flavor is not Flavor.MYSQL or name not in REMOVED_FROM_MYSQL]
+    if "ANSI_QUOTES" not in kept and not _BRINGING_ANSI_QUOTES[flavor].isdisjoint(kept):
+        kept.append("ANSI_QUOTES")
+    return ",".join(kept)
 
 
 def without_folders(mode: int, target: Flavor) -> int:

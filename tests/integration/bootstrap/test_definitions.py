@@ -108,7 +108,12 @@ def test_a_connection_that_is_lost_with_a_definition_is_named_as_lost(either: Ch
     number = session.texts("SELECT CONNECTION_ID()")[0][0]
     either.target.query(f"KILL CONNECTION {number}")
     with pytest.raises(TargetUnavailableError, match=r"procedure app\.p: the server says: "):
-        make(session, Definition("PROCEDURE", "app", "p", b"CREATE DEFINER=`a`@`%` PROCEDURE p() SELECT 1"))
+        make(
+            session,
+            Definition(
+                "PROCEDURE", "app", "p", b"CREATE DEFINER=`a`@`%` PROCEDURE p() SELECT 1", "latin1", "latin1_bin"
+            ),
+        )
     session.close()
 
 

@@ -16,7 +16,7 @@ from binlane.servers.variables import version_number
 from binlane.sessions.view_guard import REFUSED, WHY
 from binlane.sql.charset import dialect_in
 from binlane.sql.scheduled_event import disabled
-from binlane.sql.shared_reading import AmbiguousTextError, Reader, definition_as_read
+from binlane.sql.shared_reading import Reader, definition_as_read
 from binlane.sql.sql_modes import alike_modes, modes_there
 from binlane.verify.definitions.mend import Mend, nothing, one
 from binlane.verify.definitions.table_mends import OTHER_FAMILY, lacking_collation
@@ -88,15 +88,16 @@ class Creation:
         if text is None:
             return [], f"the source does not show its definition to this account: see {statement} there"
         try:
-            mode = "" if shown.sql_mode is None else row[shown.sql_mode] or ""
+            # the session's, by which the text is read
+            mode = "" if shown.sql_mode is None else self._mode(row[shown.sql_mode] or "")
             text = definition_as_read(text, mode, self._reader, target)
-        except AmbiguousTextError as ambiguous:
-            return [], f"{ambiguous}: see {statement} on the source"
+        except ValueError as strange:
+            return [], f"{strange}: see {statement} on the source"
         if self._is_across and (lacking := lacking_collation(text, self.collations)):
             return [], f"the target has no collation {lacking}: see {statement} on the source"
         if obj.kind == "event":
             text = disabled(text.encode(), "utf8mb4", dialect_in(mode, target)).decode()
-        state = [] if shown.sql_mode is None else [f"sql_mode = {quoted(self._mode(row[shown.sql_mode] or ''))}"]
+        state = [] if shown.sql_mode is None else [f"sql_mode = {quoted(mode)}"]
         if shown.client is not None:
             collation = self._collation(row[shown.client + 1] or "")
             state += [f"character_set_client = {row[shown.client]}", *collation]
@@ -132,7 +133,8 @@ class Creation:
         return Reader(self.flavors[0], version_number(str(version)))
 
     def _mode(self, mode: str) -> str:
-        return ",".join(alike_modes(mode, self.flavors[0])) if self._is_across else modes_there(mode, self.flavors[1])
+        alike = ",".join(alike_modes(mode, self.flavors[0])) if self._is_across else mode
+        return modes_there(alike, self.flavors[1])
 
     def _collation(self, name: str) -> list[str]:
         """The assignment, if the target has the collation, or that of its own family."""
