@@ -360,3 +360,13 @@ def test_a_tenant_whose_table_differs_is_found_among_those_whose_tables_do_not(
     assert found
     assert {one.table for one in found} == {keys[place]}
     assert not compare_schemas(schema(**changes), schema(**changes), keys, Rules(allow_non_transactional=True))
+
+
+@pytest.mark.parametrize(("setting", "are_one"), [("0", False), ("1", True)])
+def test_a_parent_in_other_letters_is_the_same_where_a_server_takes_it_for_one(setting: str, are_one: bool) -> None:
+    other = dataclasses.replace(PARENT, parent=TableKey("shop", "P"))
+    source, target = (
+        schema(table(A, foreign_keys=(each,)), settings={"lower_case_table_names": setting}) for each in (PARENT, other)
+    )
+    found = compare_schemas(source, target, source.tables, rules_for(source, target))
+    assert [each.what for each in found] == ([] if are_one else ["foreign key"] * 2)

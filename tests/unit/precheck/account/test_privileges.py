@@ -60,6 +60,9 @@ def test_a_column_is_known_by_its_name_whatever_is_in_it(shown: str, column: str
         ("lower_case_table_names", "0", "SH%", "shop", False),
         ("lower_case_table_names", "1", "SHOP", "shop", True),
         ("lower_case_table_names", "2", "SH%", "shop", True),
+        # letter by letter, as servers do: a sigma at the end of a word, and an I with a dot
+        ("lower_case_table_names", "1", "\u039f\u03a3", "\u03bf\u03c3", True),
+        ("lower_case_table_names", "1", "\u0130%", "ix", True),
     ],
 )
 def test_a_grant_names_databases_by_the_settings_of_its_server(
