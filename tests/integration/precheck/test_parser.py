@@ -260,7 +260,7 @@ BODIES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("mode", [0, 0x200], ids=["", "ORACLE"])
+@pytest.mark.parametrize("mode", [0, 0xE20E], ids=["", "ORACLE"])
 def test_what_mariadb_would_open_is_parsed_and_its_functions_are_looked_for(
     server: PrivateServer, judge: StatementJudge, mode: int
 ) -> None:
