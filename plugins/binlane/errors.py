@@ -67,8 +67,8 @@ def naming(channel: str) -> Iterator[None]:
         raise
 
 
-_PUBLIC_USERS: Final = "abfss?|wasbs?|sftp|ssh|ftp|hdfs|webhdfs|smb"
-"""Schemes in whose URIs a name in front of the host is no secret: of a container, or of a user with a key."""
+_PUBLIC_USERS: Final = "abfss?|wasbs?|az|adl|oci|oss|gcs|gs|alluxio|sftp|ssh|ftp|hdfs|webhdfs|smb|cifs"
+"""Schemes in whose URIs a name in front of the host is no secret: of a bucket or container, or of a user with a key."""
 _SECRET: Final = re.compile(
     # an account whose password may have a slash or a blank; a number behind the colon is a port
     r"://[^/]*:(?![0-9]{1,5}/)[^/]*(?:/.*)?@"

@@ -14,30 +14,25 @@ import re
 from typing import Final, NamedTuple
 
 from binlane.errors import PlanError
+from binlane.model import Flavor
 from binlane.sql.charset import masked
 from binlane.sql.parse.cursor import is_symbol
+from binlane.sql.parse.functions import BUILTIN
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
+from binlane.sql.parse.unsafe import UNSAFE_FUNCTIONS
 
 DISABLED: Final = "DISABLE ON SLAVE"
 """What every version of both families reads. MySQL has the word REPLICA here since 8.2.0 alone, and keeps SLAVE."""
 
 
-_OF_TIMES_NAMES: Final = """
-NOW CURRENT_TIMESTAMP LOCALTIME LOCALTIMESTAMP SYSDATE UTC_TIMESTAMP CURDATE CURRENT_DATE CURTIME CURRENT_TIME
-UTC_DATE UTC_TIME DATE_ADD DATE_SUB ADDDATE SUBDATE ADDTIME SUBTIME TIMESTAMP TIMESTAMPADD TIMESTAMPDIFF DATEDIFF
-TIMEDIFF STR_TO_DATE DATE TIME DATE_FORMAT FROM_UNIXTIME UNIX_TIMESTAMP MAKEDATE MAKETIME LAST_DAY CONVERT_TZ EXTRACT
-YEAR QUARTER MONTH WEEK DAY HOUR MINUTE SECOND DAYOFWEEK DAYOFMONTH DAYOFYEAR WEEKDAY TO_DAYS FROM_DAYS SEC_TO_TIME
-TIME_TO_SEC CAST CONVERT CONCAT CONCAT_WS LEFT RIGHT SUBSTRING SUBSTR MID REPLACE LPAD RPAD TRIM LTRIM RTRIM LOWER
-UPPER LENGTH CHAR_LENGTH IF IFNULL NULLIF COALESCE GREATEST LEAST FLOOR CEIL CEILING ROUND TRUNCATE ABS MOD RAND
-"""
-_OF_TIMES: Final = frozenset(_OF_TIMES_NAMES.split())
+_EFFECTS: Final = frozenset(["BENCHMARK", "LAST_INSERT_ID", "MASTER_POS_WAIT", "NEXTVAL", "RANDOM_BYTES", "SETVAL"])
+"""Functions that move something, or take time; besides those that ``parse.unsafe`` has."""
+_OF_TIMES: Final = frozenset({"SYSDATE", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"})
 _BEFORE_PARENTHESIS_WORDS: Final = """
 AT EVERY STARTS ENDS INTERVAL AND OR XOR NOT DIV MOD IN BETWEEN CASE WHEN THEN ELSE LIKE IS AS CHAR DATETIME
 """
 _BEFORE_PARENTHESIS: Final = frozenset(_BEFORE_PARENTHESIS_WORDS.split())
 """Words of expressions that call nothing."""
-_CHANGING: Final = frozenset({"NEXT", "PREVIOUS", "SELECT"})
-"""Words of values that are read elsewhere, or that reading changes."""
 
 
 class _Token(NamedTuple):
@@ -58,7 +53,7 @@ def disabled(statement: bytes, charset: str, dialect: Dialect) -> bytes:
     keyword = _event_keyword(tokens)
     if keyword is None:
         return statement
-    if (call := _call(tokens[keyword + 1 :])) is not None:
+    if (call := _call(tokens[keyword + 1 :], dialect.flavor)) is not None:
         raise PlanError(
             f"an event: expected a schedule of times, intervals and functions of times, found {call}, which the target "
             "would run when it makes the event; give the event a schedule of literals on the source, and take a window "
@@ -75,25 +70,33 @@ def schedule_call(statement: bytes, charset: str, dialect: Dialect) -> str | Non
         return None
     tokens = _tokens(masked(statement, charset), dialect)
     keyword = _event_keyword(tokens)
-    return None if keyword is None else _call(tokens[keyword + 1 :])
+    return None if keyword is None else _call(tokens[keyword + 1 :], dialect.flavor)
 
 
-def _call(tokens: list[_Token]) -> str | None:
+def _call(tokens: list[_Token], flavor: Flavor) -> str | None:
     """Of the tokens behind EVENT, up to the body."""
     depth = 0
     for at, token in enumerate(tokens):
         depth += is_symbol(token.token, "(") - is_symbol(token.token, ")")
         if depth == 0 and at and token.is_word("DO", "COMMENT") and _behind_name(tokens, at):
             return None
-        if token.is_word(*_CHANGING) or is_symbol(token.token, ":="):
+        is_sequence = token.is_word("NEXT", "PREVIOUS") and at + 1 < len(tokens) and tokens[at + 1].is_word("VALUE")
+        if is_sequence or token.is_word("SELECT") or is_symbol(token.token, ":="):
             return token.token.text
         before = tokens[at - 1].token if at else None
         if before is None or not is_symbol(token.token, "(") or before.kind not in (TokenKind.WORD, TokenKind.NAME):
             continue
         is_of_database = at > 1 and is_symbol(tokens[at - 2].token, ".")
-        if is_of_database or before.upper not in _OF_TIMES | _BEFORE_PARENTHESIS:
+        if is_of_database or not _is_harmless(before.upper, flavor):
             return f"{before.text}()"
     return None
+
+
+def _is_harmless(word: str, flavor: Flavor) -> bool:
+    """Whether a word in front of a parenthesis is a function of the server's that only computes, or none."""
+    if word in _OF_TIMES | _BEFORE_PARENTHESIS:
+        return True
+    return word in BUILTIN[flavor] and word not in UNSAFE_FUNCTIONS | _EFFECTS
 
 
 def _tokens(text: str, dialect: Dialect) -> list[_Token]:

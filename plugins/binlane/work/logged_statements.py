@@ -9,6 +9,7 @@ groups with row events only are not read.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
@@ -90,7 +91,7 @@ def distinct_statements(folder: WorkFolder, plan: WindowPlan) -> Iterator[LaneSt
     seen: set[tuple[bytes, bytes]] = set()
     forms = 0
     for lane in plan.all_lanes:
-        for file in plan.files[lane] if plan.files else ():
+        for file in _with_statements(folder, plan, lane):
             for kind, key, logged in _file(folder, lane, file):
                 if key in seen or (kind != _WHOLE and forms >= MOST_FORMS):
                     continue
@@ -107,7 +108,7 @@ def every_form(folder: WorkFolder, plan: WindowPlan) -> Iterator[LaneStatement]:
     """
     seen: set[tuple[bytes, bytes]] = set()
     for lane in plan.all_lanes:
-        for file in plan.files[lane] if plan.files else ():
+        for file in _with_statements(folder, plan, lane):
             for _, key, logged in _file(folder, lane, file, trusts=False):
                 if key not in seen:
                     seen.add(key)
@@ -120,23 +121,34 @@ def item_kinds(folder: WorkFolder, plan: WindowPlan) -> frozenset[ItemKind]:
     Raises PlanError for a file that is missing or not a lane file, and for one whose statistics say that a part has
     rows alone, which it has not: other readers pass such parts over.
     """
+    files = (file for lane in plan.all_lanes for file in (plan.files[lane] if plan.files else ()))
+    return frozenset(kind for file in files for kind in _kinds_of_file(folder, file.name, file.blake3))
+
+
+@functools.lru_cache(maxsize=8192)
+def _kinds_of_file(folder: WorkFolder, name: str, digest: str) -> frozenset[ItemKind]:
+    """Of a file with this digest: it is read once, and who wants statements passes over one with rows alone."""
     kinds = set[ItemKind]()
-    for lane in plan.all_lanes:
-        for file in plan.files[lane] if plan.files else ():
-            with open_parquet(folder, file.name, file.blake3) as parquet:
-                at = parquet.schema_arrow.get_field_index("kind")
-                for group in range(parquet.num_row_groups):
-                    column = parquet.read_row_group(group, columns=["kind"], use_threads=False)["kind"]
-                    found = {ItemKind(each) for each in pc.unique(column).to_pylist()}
-                    if _says_rows(parquet, group, at) and found != {ItemKind.ROWS}:
-                        raise PlanError(
-                            f"{folder.path(file.name)}: expected statistics of its rows, found statements in part "
-                            f"{group}, of which they say that it has rows alone: no plan job of binlane writes it; "
-                            "find out who can write to the work folder, remove the window's folder there, and run "
-                            "again"
-                        )
-                    kinds |= found
+    with open_parquet(folder, name, digest) as parquet:
+        at = parquet.schema_arrow.get_field_index("kind")
+        for group in range(parquet.num_row_groups):
+            column = parquet.read_row_group(group, columns=["kind"], use_threads=False)["kind"]
+            found = {ItemKind(each) for each in pc.unique(column).to_pylist()}
+            if _says_rows(parquet, group, at) and found != {ItemKind.ROWS}:
+                raise PlanError(
+                    f"{folder.path(name)}: expected statistics of its rows, found statements in part {group}, of which "
+                    "they say that it has rows alone: no plan job of binlane writes it; find out who can write to the "
+                    "work folder, remove the window's folder there, and run again"
+                )
+            kinds |= found
     return frozenset(kinds)
+
+
+def _with_statements(folder: WorkFolder, plan: WindowPlan, lane: int) -> Iterator[LaneFile]:
+    """A lane's files that have more than rows."""
+    for file in plan.files[lane] if plan.files else ():
+        if not _kinds_of_file(folder, file.name, file.blake3) <= {ItemKind.ROWS}:
+            yield file
 
 
 def _says_rows(parquet: pq.ParquetFile, group: int, column: int) -> bool:

@@ -74,6 +74,7 @@ CALLS = {
     "EVERY (SELECT 1) DAY": "SELECT",
     "EVERY @a := 1 DAY": ":=",
     "EVERY NEXT VALUE FOR s DAY": "NEXT",
+    "EVERY 1 + BENCHMARK(1000000000, SHA1(1)) DAY": "BENCHMARK()",
     "AT NOW() ENDS GET_LOCK('x', 1)": "GET_LOCK()",
 }
 
@@ -99,9 +100,16 @@ def test_a_schedule_that_runs_something_when_the_event_is_made_is_refused(
         "AT CURRENT_TIMESTAMP(6) + INTERVAL (1 + 2) DAY",
         "EVERY '1:30' HOUR_MINUTE STARTS DATE_ADD(NOW(), INTERVAL 1 DAY) ENDS TIMESTAMP('2030-01-01')",
         "EVERY @n DAY",
+        "EVERY DAYNAME(NOW()) DAY STARTS PERIOD_ADD(200801, 2)",
     ],
 )
 def test_a_schedule_of_times_is_none(schedule: str) -> None:
     statement = f"CREATE EVENT e ON SCHEDULE {schedule} ON COMPLETION PRESERVE COMMENT 'x' DO DO RELEASE_ALL_LOCKS()"
     assert schedule_call(statement.encode(), "utf8mb4", Dialect(Flavor.MYSQL)) is None
     assert b"DISABLE ON SLAVE" in disabled(statement.encode(), "utf8mb4", Dialect(Flavor.MYSQL))
+
+
+@pytest.mark.parametrize("name", ["next", "previous", "app.next", "value"])
+def test_an_event_may_have_any_name(name: str) -> None:
+    statement = f"CREATE EVENT {name} ON SCHEDULE EVERY 1 DAY DO SELECT 1"
+    assert schedule_call(statement.encode(), "utf8mb4", Dialect(Flavor.MARIADB)) is None

@@ -17,11 +17,13 @@ import pytest
 from binlane.errors import PlanError
 from binlane.model import Flavor, Item, ItemKind, RowCounts, SessionContext
 from binlane.plan.window_plan import LaneFile, WindowPlan
+from binlane.precheck.situation.situation import _kinds_of_files
 from binlane.sql.charset import decoded, dialect_of
+from binlane.sql.parse.facts import StatementKind
 from binlane.sql.parse.lexer import Token, TokenKind, Unreadable, lex
 from binlane.work import lane_files, logged_statements
 from binlane.work.files import WorkFolder
-from binlane.work.logged_statements import distinct_statements, item_kinds
+from binlane.work.logged_statements import distinct_statements, every_form, item_kinds
 from tests.unit.plan.logs import filtered, rows
 from tests.unit.work.test_lane_files import BLOCKS, EVERY_FIELD, header, write
 
@@ -218,8 +220,26 @@ def test_groups_of_rows_alone_are_not_read(folder: WorkFolder, monkeypatch: pyte
         return whole(self, at, **named)
 
     monkeypatch.setattr(pq.ParquetFile, "read_row_group", noted)
+    assert item_kinds(folder, plan) == {ItemKind.ROWS, ItemKind.DDL}
+    read.clear()
     assert [each.item.payload for each in distinct_statements(folder, plan)] == [b"DROP TABLE t"]
     assert read == [1]
+
+
+def test_a_file_of_rows_alone_is_opened_once(folder: WorkFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each opening reads all of it, for its digest."""
+    plan = planned(write(folder, [(header(1, 1), [Item(ItemKind.ROWS, b"x", RowCounts(1))])]))
+    opened = list[str]()
+    whole = lane_files.open_parquet
+
+    def noted(of: WorkFolder, name: str, digest: str | None = None) -> Any:
+        opened.append(name)
+        return whole(of, name, digest)
+
+    monkeypatch.setattr(logged_statements, "open_parquet", noted)
+    assert item_kinds(folder, plan) == {ItemKind.ROWS}
+    assert [*every_form(folder, plan), *distinct_statements(folder, plan)] == []
+    assert len(opened) == 1
 
 
 def test_what_a_plan_or_statistics_say_hides_no_statement(folder: WorkFolder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,6 +250,7 @@ def test_what_a_plan_or_statistics_say_hides_no_statement(folder: WorkFolder, mo
     plan = dataclasses.replace(planned(write(folder, blocks)), kinds={"rows": 2})
     assert [each.item.payload for each in distinct_statements(folder, plan)] == [b"DROP TABLE t"]
     assert item_kinds(folder, plan) == {ItemKind.ROWS, ItemKind.DDL}
+    logged_statements._kinds_of_file.cache_clear()
     monkeypatch.setattr(logged_statements, "_says_rows", lambda *_: True)
     with pytest.raises(PlanError, match="expected statistics of its rows, found statements in part 0"):
         item_kinds(folder, plan)
@@ -240,3 +261,20 @@ def test_a_damaged_file_is_named(folder: WorkFolder) -> None:
     Path(folder.path(file.name)).write_bytes(b"nothing")
     with pytest.raises(PlanError, match="the file was changed or is damaged"):
         list(distinct_statements(folder, planned(file)))
+
+
+@pytest.mark.parametrize(
+    ("sql", "kinds"),
+    [
+        # servers log it at each connection's end, in windows of rows, too
+        (b"DROP TEMPORARY TABLE IF EXISTS t", {StatementKind.DDL}),
+        (b"UPDATE t SET a = 1", {StatementKind.DML}),
+    ],
+)
+def test_the_kinds_that_a_plan_does_not_count_are_those_of_the_texts(
+    folder: WorkFolder, sql: bytes, kinds: set[StatementKind]
+) -> None:
+    item = Item(ItemKind.STATEMENT, sql, context=SessionContext(database="d"))
+    plan = dataclasses.replace(planned(write(folder, [(header(1, 1), [item])])), kinds={"rows": 1, "ddl": 1})
+    assert _kinds_of_files(folder, plan) == kinds
+    assert _kinds_of_files(folder, dataclasses.replace(plan, kinds={"dml": 1})) == set()

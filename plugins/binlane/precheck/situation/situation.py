@@ -75,6 +75,7 @@ from binlane.work.files import WorkFolder
 from binlane.work.logged_statements import (
     LaneStatement,
     every_ddl,
+    every_form,
     every_statement,
     first_rows,
     first_statement,
@@ -237,12 +238,16 @@ class Situation(TargetSituation):
         """Whether a statement has the name of a routine or view, or of a table with triggers, which may reach one:
         names are read in a fifth of the time of texts. Raises SourceError."""
         made = {plain_name(key) for text in self.every_text for key, _ in programs_made_by(text)}
-        changes = (
+        changes = [
             each
             for text in self.every_text
             for each in program_changes(text.tokens, text.facts, text.context.database or "")
-        )
+        ]
         names = self.program_names | made | {each.name.table for each in changes if each.name is not None}
+        # a view keeps its query under its new name
+        renamed = [(old.table, new.table) for each in changes for old, new in each.renames]
+        if any(old in names for old, _ in renamed):
+            names |= {new for _, new in renamed}
         if not names:
             return False
         if self._fires_by_cascades:
@@ -673,15 +678,15 @@ def situation_of(
 
 
 def _kinds_of_files(plans: WorkFolder, plan: WindowPlan) -> frozenset[StatementKind]:
-    """Kinds of statements in the lane files, so far as checks go by them. A plan's own counts are those of whoever has
-    written it: until the target has its digest that may be anybody who can write to the work folder."""
-    items, kinds = item_kinds(plans, plan), set[StatementKind]()
-    if ItemKind.STATEMENT in items:
-        kinds.add(StatementKind.DML)
-    if ItemKind.LOAD in items:
-        kinds.add(StatementKind.LOAD_DATA)
-    if ItemKind.DDL in items and StatementKind.DDL not in plan.kinds:
-        for logged in every_ddl(plans, plan):
+    """Kinds of statements in the lane files, so far as checks go by them and the plan does not count them. A plan's own
+    counts are those of whoever has written it: until the target has its digest that may be anybody who can write to the
+    work folder."""
+    items = item_kinds(plans, plan)
+    kinds = {StatementKind.LOAD_DATA} if ItemKind.LOAD in items else set()
+    counted = {StatementKind(kind) for kind in plan.kinds if kind != ROWS_ONLY}
+    has_more = ItemKind.STATEMENT in items and counted <= {StatementKind.DDL, StatementKind.GLOBAL}
+    if has_more or (ItemKind.DDL in items and StatementKind.DDL not in counted):
+        for logged in every_form(plans, plan):
             context = logged.item.context or SessionContext()
             kinds.add(statement_facts(logged.item.payload, context, plan.flavor).kind)
     return frozenset(kinds)

@@ -42,7 +42,7 @@ that depend on them: ``@@insert_id`` and ``@@rand_seed1`` are another number on 
 ``@@collation_database``, of a session without a default database, is another collation."""
 _SERVERS_OWN: Final = frozenset({"performance_schema", "information_schema", "sys", "mysql"})
 """Databases with what a server tells of itself, or has for itself."""
-_FUNCTIONS: Final = frozenset((*_FUNCTION_NAMES.split(), *_WAITING))
+UNSAFE_FUNCTIONS: Final = frozenset((*_FUNCTION_NAMES.split(), *_WAITING))
 NEW_DEFAULT: Final = " as the default of a new column"
 """End of the name of an unsafe part that is a column's default."""
 NUMBERED: Final = "AUTO_INCREMENT for the rows there are of "
@@ -55,8 +55,8 @@ _OF_EACH_ROW: Final = frozenset({"RAND", "NEXTVAL", "LASTVAL", "CONNECTION_ID"})
 """Safe in statements, whose log has the seeds or rows, and not in a DDL."""
 _OF_FAMILY: Final = {
     # block_encryption_mode is not logged; MySQL warns of these functions, MariaDB has the variable since 11.2
-    Flavor.MYSQL: _FUNCTIONS | {"AES_ENCRYPT", "AES_DECRYPT"},
-    Flavor.MARIADB: _FUNCTIONS,
+    Flavor.MYSQL: UNSAFE_FUNCTIONS | {"AES_ENCRYPT", "AES_DECRYPT"},
+    Flavor.MARIADB: UNSAFE_FUNCTIONS,
 }
 _LOGGED_VARIABLES: Final = frozenset(_LOGGED.split())
 _WITHOUT_CALL: Final = frozenset({"CURRENT_USER", "CURRENT_ROLE"})

@@ -128,6 +128,8 @@ class _Passage:
             session.close()
             self.keeper.drop_made()
             raise
+        # from here on they may be committed, whether an answer comes or not
+        self.keeper.made.clear()
         session.commit()
         if barrier.temporary is not None:
             self.keeper.sweep(barrier.last)
