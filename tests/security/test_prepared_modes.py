@@ -181,6 +181,6 @@ def test_a_session_splits_texts_by_the_modes_that_were_logged(prepared: Channel,
             return
         setter.enter(context, b"DO 1")
         [(strings, escapes)] = session.rows(
-            b"SELECT (SELECT \"a\" FROM (SELECT 'b' AS a) d) = 'a', '\\\\' = _ascii X'5C'"
+            "SELECT (SELECT \"a\" FROM (SELECT 'b' AS a) d) = 'a', '\\\\' = _ascii X'5C'"
         )
     assert (not strings, not escapes) == (dialect.ansi_quotes, dialect.no_backslash_escapes)
