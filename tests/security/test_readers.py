@@ -21,7 +21,8 @@ from tests.integration.window.board.test_board import API, EDIT, READ, client_of
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
 
 SECRET: Final = "s3cret-value"
-_RESULT: Final = CopyResult(1, 1, 0, 1, 0, 0, (f"account 'a'@'%': GRANT .. IDENTIFIED BY '{SECRET}'",), 1, ((), False))
+_NOTES: Final = (f"account 'a'@'%': GRANT .. IDENTIFIED BY '{SECRET}'",)
+_RESULT: Final = CopyResult(1, 1, 0, 1, 0, 0, _NOTES, 1, ((), False), 0, SECRET)
 STATEMENTS: Final = (
     "INSERT INTO binlane.errors (channel, window_id, lane, seqno, reached, gtid, source_file, source_offset, code, "
     f"text, at) VALUES ('{CHANNEL}', '{{window}}', 0, 1, 0, '', '', 0, 1062, "
@@ -35,6 +36,9 @@ STATEMENTS: Final = (
     "INSERT INTO binlane.bootstraps (channel, database_names, source_identity, source_file, source_offset, gtid_set, "
     "source_time, fingerprint, replaced_for, outcome, finished_for, attempts, updated_at) "
     f"VALUES ('{CHANNEL}', '[]', '', '', 0, '', 0, '', '', '{text_of(_RESULT).replace(chr(39), chr(39) * 2)}', '', 1, "
+    "NOW(6))",
+    "INSERT INTO binlane.repairs (channel, digest, plan, seqno, requested_by, state, inserted, updated, deleted, "
+    f"equal_rows, changed_rows, started_at) VALUES ('{CHANNEL}', REPEAT('a', 64), '/work/{SECRET}', 1, 'b', 'done', 0, 0, 0, 0, 0, "
     "NOW(6))",
     "INSERT INTO binlane.audit (channel, at, by_whom, account, command, arguments, digest, result, error) VALUES "
     f"('{CHANNEL}', NOW(6), 'b', '{SECRET}', 'xa', '{text_of(Arguments((('--xid', SECRET),)))}', '', 'failed', 'X')",
@@ -98,8 +102,11 @@ def test_no_answer_to_a_reader_has_a_value_a_statement_or_an_account(channel_of:
 
 def _assert_hidden(channel: Channel, client: TestClient, window: str) -> None:
     target = channel.target
+    # of which the names of the lanes' locks are made
+    [(uuid,)] = target.query("SELECT uuid FROM binlane.channels")
     for path, text in _answers(client, window, READ):
         assert SECRET not in text, path
+        assert str(uuid) not in text, path
         assert f"{target.user}@" not in text, path
         assert f"{target.host}:{target.port}" not in text, path
         assert f"{target.host}:1" not in text, path

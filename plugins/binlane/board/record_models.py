@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from binlane.board.models import Answer
 
 
@@ -83,7 +81,7 @@ class Repair(Answer):
     ended_at: float | None
     digest: str
     plan: str
-    """Where the plan is stored."""
+    """Where the plan is stored; for readers without the place."""
 
 
 class CopiedObjects(Answer):
@@ -111,6 +109,23 @@ class CopyProgress(Answer):
     seconds_left: float | None
 
 
+class CopyOutcome(Answer):
+    """What a first copy has copied. Without the channel's uuid: the names of its lanes' locks are made of that."""
+
+    databases: int
+    tables: int
+    kept: int
+    """Finished tables of an earlier attempt."""
+    resumed: int
+    """Tables that were continued behind the rows of an earlier attempt."""
+    rows: int
+    others: int
+    """Views, routines, triggers, events and sequences."""
+    accounts: int
+    attempts: int
+    notes: list[str]
+
+
 class Copy(Answer):
     """The channel's first copy."""
 
@@ -124,7 +139,7 @@ class Copy(Answer):
     offset: int
     gtid_set: str
     updated_at: float
-    outcome: dict[str, Any] | None
+    outcome: CopyOutcome | None
     objects: list[CopiedObjects]
     progress: CopyProgress | None
     """None if it is finished."""

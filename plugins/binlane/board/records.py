@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any, Final, NamedTuple
 
 from binlane.apply.target_state import SchemaChecks
 from binlane.board import record_models as models
 from binlane.board.board_reader import BoardReader, NotFound, folder_of, plan_of
-from binlane.board.gate import as_user_may_read, gated
+from binlane.board.gate import HIDDEN, as_user_may_read, gated
 from binlane.board.host import Host
 from binlane.config import ChannelConfig, DeclaredChannel, load_channel
 from binlane.errors import BinlaneError
 from binlane.health.databases import Database, databases_of
 from binlane.health.first_copy import FirstCopy, read_first_copy
 from binlane.state.records.audit import AuditEntry, read_entries
-from binlane.state.records.bootstraps import CopyRecord, read_copy
+from binlane.state.records.bootstraps import CopyRecord, CopyResult, read_copy
 from binlane.state.records.databases import DatabasePage, Search, read_databases
 from binlane.state.records.history import seconds_of
 from binlane.state.records.repairs import PastRepair, read_repairs
@@ -97,7 +98,7 @@ class Records:
 
         repairs, copy, unfinished, commands = self._reading.on_target(place.channel, read)
         return models.Records(
-            repairs=[_repair(each) for each in repairs[:_REPAIRS]],
+            repairs=[_repair(each, may_edit=place.may_edit) for each in repairs[:_REPAIRS]],
             more_repairs=len(repairs) > _REPAIRS,
             first_copy=None if copy is None else _copy(copy, unfinished, may_edit=place.may_edit),
             commands=None if commands is None else list(map(_command, commands)),
@@ -126,8 +127,8 @@ def _database(channel: str, found: Database) -> models.Database:
     return models.Database(channel=channel, **asdict(found))
 
 
-def _repair(found: PastRepair) -> models.Repair:
-    values = asdict(found)
+def _repair(found: PastRepair, *, may_edit: bool) -> models.Repair:
+    values = asdict(found) | {"plan": gated(found.plan, HIDDEN, may_edit=may_edit)}
     ended = values.pop("ended_at")
     return models.Repair(
         **{**values, "started_at": seconds_of(found.started_at)}, ended_at=None if ended is None else seconds_of(ended)
@@ -162,6 +163,20 @@ def _progress(found: FirstCopy) -> models.CopyProgress:
     )
 
 
+def _outcome(found: CopyResult, notes: Iterable[str]) -> models.CopyOutcome:
+    return models.CopyOutcome(
+        databases=found.databases,
+        tables=found.tables,
+        kept=found.kept,
+        resumed=found.resumed,
+        rows=found.rows,
+        others=found.others,
+        accounts=found.accounts,
+        attempts=found.attempts,
+        notes=list(notes),
+    )
+
+
 def _copy(found: CopyRecord, unfinished: FirstCopy | None, *, may_edit: bool) -> models.Copy:
     # they quote statements
     notes = () if found.result is None else gated(found.result.notes, (), may_edit=may_edit)
@@ -175,7 +190,7 @@ def _copy(found: CopyRecord, unfinished: FirstCopy | None, *, may_edit: bool) ->
         offset=found.snapshot.source.offset,
         gtid_set=found.snapshot.gtid_set,
         updated_at=seconds_of(found.updated_at),
-        outcome=None if found.result is None else asdict(replace(found.result, notes=notes)),
+        outcome=None if found.result is None else _outcome(found.result, notes),
         objects=[
             models.CopiedObjects(kind=kind, state=which, count=count, rows=rows)
             for kind, which, count, rows in found.objects
