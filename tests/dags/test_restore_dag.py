@@ -7,16 +7,17 @@ import datetime as dt
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
+from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.serialization.serialized_objects import DagSerialization
 
 from binlane.config import load_channel
 from binlane.errors import ConfigError, TargetUnavailableError
 from binlane.orchestration.airflow.replicate_dag import build_dags
-from binlane.orchestration.airflow.restore_dag import APPROVE, PLAN, RESTORE
+from binlane.orchestration.airflow.restore_dag import APPROVE, PLAN, RESTORE, require_approved
 from binlane.orchestration.commands.copies import restore as restoring
 from binlane.orchestration.commands.copies.restore_form import RestoreForm
 from binlane.orchestration.commands.copies.restore_plan import plan_restore
@@ -79,6 +80,12 @@ def test_a_relative_folder_of_dumps_is_refused(tmp_path: Path) -> None:
             load_channel(file)
 
 
+ANSWER: Final = {
+    "chosen_options": ["Approve"],
+    "params_input": {},
+    "responded_by_user": {"id": "1", "name": "anna"},
+}
+"""What the task of an approval leaves, but for the time."""
 Runs = Callable[..., tuple[str, dict[str, str], str]]
 """The form's values; the run's state, its tasks' states, and what its tasks have printed."""
 
@@ -98,19 +105,39 @@ def run_dag(
         for name, value in channel.environment.items():
             monkeypatch.setenv(name, value)
 
-        def run(**form: Any) -> tuple[str, dict[str, str], str]:
+        def run(*, marks: bool = False, **form: Any) -> tuple[str, dict[str, str], str]:
             dag = DagBag(folder).dags[DAG_ID]
             for task in dag.tasks:
                 task.retry_delay = dt.timedelta(0)
             capsys.readouterr()
-            # a person approves
-            done = dag.test(run_conf={**FORM, **form}, mark_success_pattern=APPROVE)
+            with pytest.MonkeyPatch.context() as patch:
+                if not marks:
+                    # a person approves
+                    patch.setattr(ApprovalOperator, "execute", lambda *_, **__: ANSWER)
+                done = dag.test(run_conf={**FORM, **form}, mark_success_pattern=APPROVE if marks else None)
             tasks = {ti.task_id: str(ti.state) for ti in done.get_task_instances()}
             return str(done.state), tasks, capsys.readouterr().out
 
         return run
 
     return of
+
+
+def test_an_approval_that_somebody_has_marked_as_a_success_is_none(
+    channel: Channel, run_dag: Callable[[Channel], Runs]
+) -> None:
+    scene = scene_of(channel)
+    state, tasks, said = run_dag(channel)(marks=True)
+    assert (state, tasks[APPROVE], tasks[RESTORE]) == ("failed", "success", "failed")
+    assert "expected the answer Approve of a person, found none" in said
+    assert scene.databases() == set()
+
+
+@pytest.mark.parametrize("answer", [None, {"chosen_options": ["Reject"]}, {"chosen_options": []}, "Approve"])
+def test_no_other_answer_approves(answer: Any) -> None:
+    require_approved(ANSWER)
+    with pytest.raises(ConfigError, match="expected the answer Approve of a person"):
+        require_approved(answer)
 
 
 def test_a_restore_is_planned_and_carried_out_and_a_retry_goes_on_with_it(

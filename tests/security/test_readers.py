@@ -38,8 +38,8 @@ STATEMENTS: Final = (
     f"VALUES ('{CHANNEL}', '[]', '', '', 0, '', 0, '', '', '{text_of(_RESULT).replace(chr(39), chr(39) * 2)}', '', 1, "
     "NOW(6))",
     "INSERT INTO binlane.repairs (channel, digest, plan, seqno, requested_by, state, inserted, updated, deleted, "
-    f"equal_rows, changed_rows, started_at) VALUES ('{CHANNEL}', REPEAT('a', 64), '/work/{SECRET}', 1, 'b', 'done', 0, 0, 0, 0, 0, "
-    "NOW(6))",
+    f"equal_rows, changed_rows, started_at) VALUES ('{CHANNEL}', REPEAT('a', 64), '/work/{SECRET}', 1, 'b', 'done', "
+    "0, 0, 0, 0, 0, NOW(6))",
     "INSERT INTO binlane.audit (channel, at, by_whom, account, command, arguments, digest, result, error) VALUES "
     f"('{CHANNEL}', NOW(6), 'b', '{SECRET}', 'xa', '{text_of(Arguments((('--xid', SECRET),)))}', '', 'failed', 'X')",
 )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import DAG, Param, get_current_context
 
+from binlane.errors import ConfigError
 from binlane.orchestration.airflow.dag_shape import RETRIES, restore_dag_id
 from binlane.orchestration.airflow.task_errors import airflow_errors, author_of, form_values, note, resolve_connection
 from binlane.orchestration.airflow.task_watch import StepOperator
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 PLAN: Final = "plan_restore"
 APPROVE: Final = "approve_plan"
 RESTORE: Final = "restore_databases"
+_APPROVED: Final = "Approve"
+"""The provider's word for it."""
 TEXT_KEY: Final = "approval"
 """XCom key of the plan as a person reads it."""
 _SUBJECT: Final = f"Restore {{{{ ti.xcom_pull(task_ids='{PLAN}')['subject'] }}}}"
@@ -118,6 +122,17 @@ def _approve() -> BaseOperator:
     return ApprovalOperator(task_id=APPROVE, subject=_SUBJECT, body=_BODY, doc_md=_APPROVE_DOC)
 
 
+def require_approved(answer: Any) -> None:
+    """Raises ConfigError unless a person has approved: whoever may edit runs can mark the task as a success, and that
+    is no answer of somebody who may give one (`Required Actions`)."""
+    # the provider's HITLTriggerEventSuccessPayload
+    if not isinstance(answer, Mapping) or answer.get("chosen_options") != [_APPROVED]:
+        raise ConfigError(
+            f"task {APPROVE}: expected the answer {_APPROVED} of a person, found none: the task was marked as a "
+            "success, or cleared since; clear it, let somebody answer who may (Required Actions), and clear this task"
+        )
+
+
 def _restore(channel: ChannelConfig) -> BaseOperator:
     def restore_databases() -> dict[str, Any]:
         from binlane.orchestration.commands.copies import restore
@@ -127,6 +142,7 @@ def _restore(channel: ChannelConfig) -> BaseOperator:
         planned = context["ti"].xcom_pull(task_ids=PLAN)
         facts = planned["facts"]
         with airflow_errors(facts["restore"]):
+            require_approved(context["ti"].xcom_pull(task_ids=APPROVE))
             request = _request(context, channel)
             done = restore.restore_approved(
                 request, facts, _folder(channel), Terminal(), by=author_of(context), resolve=resolve_connection
