@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from enum import Enum, auto
+from itertools import pairwise
 from typing import Final
 
 from binlane.lazy_dataclass import dataclass
@@ -111,7 +112,13 @@ def _ends(tokens: Sequence[Token], at: int) -> bool:
             del behind[roles:last]
     elif (verb != "GRANT" and behind) or (behind and behind[0].upper not in _OPTIONS):
         return False
-    return not any(token.kind is TokenKind.SYMBOL for token in behind)
+    # MariaDB shows MAX_USER_CONNECTIONS -1
+    signed = {at for at, (sign, value) in enumerate(pairwise(behind)) if is_symbol(sign, "-") and _is_number(value)}
+    return not any(token.kind is TokenKind.SYMBOL for at, token in enumerate(behind) if at not in signed)
+
+
+def _is_number(token: Token) -> bool:
+    return token.kind is TokenKind.NUMBER
 
 
 def _scope(tokens: Sequence[Token]) -> About | None:
