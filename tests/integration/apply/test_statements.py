@@ -155,8 +155,8 @@ EVENTS = [
     ("ALTER EVENT comment RENAME TO enable", f"ALTER EVENT comment RENAME TO enable {OFF} "),
     ("CREATE /*!50117 DEFINER=x@y */ EVENT e /* do */ ON SCHEDULE EVERY 1 DAY -- do\n DO SELECT ')'",
      f"CREATE /*!50117 DEFINER=x@y */ EVENT e /* do */ ON SCHEDULE EVERY 1 DAY -- do\n  {OFF} DO SELECT ')'"),
-    ("CREATE DEFINER = comment@localhost EVENT e ON SCHEDULE AT (SELECT 1) DO DO 1",
-     f"CREATE DEFINER = comment@localhost EVENT e ON SCHEDULE AT (SELECT 1)  {OFF} DO DO 1"),
+    ("CREATE DEFINER = comment@localhost EVENT e ON SCHEDULE AT (NOW() + INTERVAL 1 DAY) DO DO 1",
+     f"CREATE DEFINER = comment@localhost EVENT e ON SCHEDULE AT (NOW() + INTERVAL 1 DAY)  {OFF} DO DO 1"),
 ]  # fmt: skip
 
 
