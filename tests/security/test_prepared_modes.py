@@ -139,7 +139,9 @@ def test_a_text_about_other_tables_in_the_mode_that_prepared_it_is_refused(prepa
     before, text, executed = ATTACKS[attack]
     as_user(prepared.source, f"SET @text = X'{text.hex()}'", *before, "PREPARE s FROM @text", *executed, "EXECUTE s")
 
-    said = {"name": re.escape("[other-modes]"), "behind-a-byte-0": "a byte 0"}.get(attack, "another statement with")
+    # of statements about tables the precheck compares these with the tables that the source may have had
+    usual = r"another statement with|\[other-modes\]"
+    said = {"name": re.escape("[other-modes]"), "behind-a-byte-0": "a byte 0"}.get(attack, usual)
     with pytest.raises(BinlaneError, match=said):
         prepared.run()
 

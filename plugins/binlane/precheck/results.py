@@ -69,7 +69,7 @@ def _reached(situation: Situation) -> ReachedPrograms | None:
     if not (needs.statements or needs.loads) or (situation.begun and _is_left(plans, files.REACHED)):
         return None
     if not situation.may_reach_programs:
-        return ReachedPrograms(views=views_of_window(situation))
+        return ReachedPrograms()
     # their texts as the lane finds them: the checks compare renamed ones
     programs, reach = [(each, as_difference(each)) for each in situation.target.programs], situation.reach
     reached = first_reached(situation, reach, [each for _, each in programs])

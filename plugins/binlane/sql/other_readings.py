@@ -6,7 +6,8 @@ that one, a replica of the server too. ANSI_QUOTES, NO_BACKSLASH_ESCAPES and a c
 or a backquote decide where a literal or a name ends: a user who may write one table of the source could have another
 one written on the target, or an account changed.
 
-So a text with such bytes is split by all these rules, as it stands in the log, with its comments. It is refused unless
+So a text with such bytes is split by all these rules, as it stands in the log, with its comments (a statement about
+tables by those of the modes alone: ``_OF_TABLES``). It is refused unless
 all give the same quoted parts, comments and names, or the others give what no server takes. What the statements are
 about is not compared: a reading that nobody can follow would be the way around.
 """
@@ -36,6 +37,22 @@ WAY_ON: Final = (
 _BY_MODE: Final = re.compile(rb"\\['\"\x80-\xff]")
 """Without it both modes give the same parts: an escape decides something in front of a quote alone."""
 _BY_SET: Final = re.compile(rb"[\x80-\xff][\\`@]")
+_ACCOUNT: Final = rb"(?:`[\x20-\x5f\x61-\x7e]*`|'[\x20-\x26\x28-\x5b\x5d-\x7e]*'|\w+)"
+_OF_TABLES: Final = re.compile(
+    rb"\s*+(?:/\*(?![!M])[\x09\x0a\x0d\x20-\x29\x2b-\x7e]*\*/\s*+)*"
+    rb"(?:INSERT|REPLACE|UPDATE|DELETE|TRUNCATE|LOAD|(?:CREATE|ALTER|DROP|RENAME)\s+(?:TEMPORARY\s+)?TABLE|"
+    rb"(?:CREATE|DROP)\s+(?:UNIQUE\s+|FULLTEXT\s+|SPATIAL\s+)?INDEX|DROP\s+(?:VIEW|TRIGGER|PROCEDURE|FUNCTION)|"
+    rb"CREATE\s+(?:OR\s+REPLACE\s+)?(?:ALGORITHM\s*=\s*\w+\s+)?(?:DEFINER\s*=\s*"
+    + _ACCOUNT
+    + rb"@"
+    + _ACCOUNT
+    + rb"\s+)?"
+    rb"(?:SQL\s+SECURITY\s+\w+\s+)?(?:VIEW|TRIGGER|PROCEDURE|FUNCTION))\b",
+    re.IGNORECASE,
+)
+"""Statements about tables and programs, in ASCII up to there. What they are about in other character sets, the precheck
+compares with the tables that the source may have had (``precheck.statements.other_modes``): of a text with names in
+Chinese or Japanese nearly every other reading is noise that only these tell from a statement."""
 _END: Final = b"\0"
 _MARKS: Final = ((b'"', "ANSI_QUOTES"), (b"\\", "NO_BACKSLASH_ESCAPES"))
 _HAS_COLUMNS: Final = frozenset({"SELECT", "RETURNING"})
@@ -46,8 +63,9 @@ _BEFORE_STATEMENT: Final = frozenset({"SQLSTATE", "VALUE"})
 def require_one_reading(sql: bytes, context: SessionContext, source: Reader) -> None:
     """Raise AmbiguousTextError for a text that is another statement to a session of ``source`` with another sql_mode or
     client character set."""
-    by_mode, by_set = _BY_MODE.search(sql) is not None, _BY_SET.search(sql) is not None
-    if _END in sql:
+    by_mode = _BY_MODE.search(sql) is not None
+    by_set = _BY_SET.search(sql) is not None and _OF_TABLES.match(sql) is None
+    if _END in sql.rstrip(_END):
         parts_of(sql, context, source)
     if not (by_mode or by_set):
         return
@@ -60,14 +78,15 @@ def require_one_reading(sql: bytes, context: SessionContext, source: Reader) -> 
 
 
 def _others(sql: bytes, context: SessionContext, *, by_set: bool) -> Iterator[tuple[SessionContext, str]]:
-    yield from _in_other_modes(sql, context)
+    yield from in_other_modes(sql, context)
     for name, number in SETS.items() if by_set else ():
         session, said = replace(context, charset_client=number), f"character_set_client {name}"
         yield session, said
-        yield from ((other, f"{said}, {modes}") for other, modes in _in_other_modes(sql, session))
+        yield from ((other, f"{said}, {modes}") for other, modes in in_other_modes(sql, session))
 
 
-def _in_other_modes(sql: bytes, context: SessionContext) -> Iterator[tuple[SessionContext, str]]:
+def in_other_modes(sql: bytes, context: SessionContext) -> Iterator[tuple[SessionContext, str]]:
+    """The session with each other combination of the modes that decide on marks in the text, and what is said of it."""
     names = [name for mark, name in _MARKS if mark in sql]
     for changed in chain(((name,) for name in names), (names,) if len(names) > 1 else ()):
         mode = (context.sql_mode or 0) ^ sum(MODES_OF_TEXT[name] for name in changed)

@@ -39,9 +39,9 @@ ATTACKS: Final = {
     ),
     "gbk": (b"UPDATE t SET a = '\xbf\\' -- ' WHERE a = 1", 0, "utf8mb4"),
     "gbk-hidden-in-a-comment": (
-        b"UPDATE t, (SELECT '\xbf\\' -- ' AS x) d SET t.k = 1 /*\n AS y) d SET d.k = 1 -- */", 0, "gbk",
+        b"EXPLAIN UPDATE t, (SELECT '\xbf\\' -- ' AS x) d SET t.k = 1 /*\n AS y) d SET d.k = 1 -- */", 0, "gbk",
     ),
-    "a-backquote": (b"UPDATE t, (SELECT 1 AS `\xbf`) d SET t.k = 1 -- `) d JOIN v SET v.n = 1", 0, "gbk"),
+    "a-backquote": (b"EXPLAIN UPDATE t, (SELECT 1 AS `\xbf`) d SET t.k = 1 -- `) d JOIN v SET v.n = 1", 0, "gbk"),
     "an-account-s-host": (b"GRANT SELECT ON app.t TO \xbf@localhost", 0, "latin1"),
     "behind-a-byte-0": (b"UPDATE t SET a = 1; \0 garbage", 0, "utf8mb4"),
     "a-reading-that-ends-with-a-byte-0": (b"UPDATE t SET a = '\\'; \0 ', b = '\\' -- '", 0, "utf8mb4"),
@@ -100,3 +100,27 @@ def test_a_backslash_in_front_of_a_character_of_several_bytes_is_refused(source:
     with pytest.raises(AmbiguousTextError, match="a gbk character of several bytes"):
         as_read_by_source(text, SessionContext(charset_client=SETS["gbk"]), source, source.flavor)
     assert as_read_by_source(text, SessionContext(charset_client=SETS["utf8mb4"]), source, source.flavor) == text
+
+
+OF_TABLES: Final = (
+    "CREATE TABLE `产品` (`编号` int COMMENT '编号', `名称` varchar(10) COMMENT '名称')",
+    "CREATE ALGORITHM=UNDEFINED DEFINER=`root`@`localhost` SQL SECURITY DEFINER VIEW `ビュー` AS select `名` from `表`",
+    "ALTER TABLE `주문` ADD `이름` varchar(10) COMMENT '이름', ADD KEY `이름` (`이름`)",
+    "/* app:web */ INSERT INTO `表` (`名`) VALUES ('表'), ('名')",
+    "DROP TABLE `café`, `thé`",
+    "COMMIT\0",
+)
+"""Their names end in bytes that other character sets read together with a backquote: the precheck knows the tables."""
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+@pytest.mark.parametrize("text", OF_TABLES)
+def test_a_statement_about_tables_is_split_by_its_own_character_set(text: str, flavor: Flavor) -> None:
+    require_one_reading(text.encode(), SessionContext(sql_mode=0, charset_client=45), Reader(flavor, (10, 11, 6)))
+
+
+@pytest.mark.parametrize("head", ["/*!50000 x */ ", "/*M! x */ ", "/* é */ ", "-- x\n", "EXPLAIN "])
+def test_only_a_head_that_all_readings_have_alike_says_what_a_text_is_about(head: str) -> None:
+    text = head.encode("latin-1") + ATTACKS["a-backquote"][0].removeprefix(b"EXPLAIN ")
+    with pytest.raises(AmbiguousTextError, match="another statement with"):
+        require_one_reading(text, SessionContext(sql_mode=0, charset_client=28), Reader(Flavor.MYSQL, (8, 4, 0)))

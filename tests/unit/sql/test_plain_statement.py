@@ -23,6 +23,7 @@ BINLANE: Final = Path(__file__).parents[3] / "plugins" / "binlane"
 READERS: Final = {
     "sql/parse/lexer.py": "the lexer",
     "sql/shared_reading.py": "resolves conditional comments, in front of the lexer",
+    "sql/other_readings.py": "comments in front of a statement about tables, in ASCII, which all readings have alike",
     "sql/charset.py": "hides letters of swe7 from the lexer",
     "sql/programs/spelling.py": "compares two texts of one program, by what stands between their words",
     "config/node.py": "comments of TOML",

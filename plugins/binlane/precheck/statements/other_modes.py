@@ -1,12 +1,14 @@
 """Statements whose names are those of other tables in another client character set than the one logged with them.
 
 A session can PREPARE a text in one client character set and EXECUTE it in another. The server has read the names by the
-first, the log has the second. Where the two split the text otherwise, it is refused when the log is read
-(``sql.other_readings``); where they do not, the bytes of a name are still letters of another name.
+first, the log has the second. Where the two split the text otherwise, an account statement and the like are refused
+when the log is read (``sql.other_readings``). A statement about tables is refused here if it is one about other tables
+that the source may have had, and so is one of whose names the bytes are letters of another name.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Collection, Hashable, Iterator
 from dataclasses import replace
@@ -14,19 +16,22 @@ from itertools import islice
 from typing import Final
 
 from binlane.model import Flavor, SessionContext, TableKey
+from binlane.plan.transaction.decode import statement_facts
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
 from binlane.safe_text import shown
 from binlane.schema.compare import Severity
 from binlane.schema.letter_case import lower
 from binlane.sql.charset import decoded
-from binlane.sql.other_readings import SETS, WAY_ON
+from binlane.sql.other_readings import SETS, WAY_ON, in_other_modes
+from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.parse.lexer import TokenKind, Unreadable
 from binlane.sql.words import words_of
 from binlane.work.logged_statements import LaneStatement
 
 _MOST_FINDINGS: Final = 20
 _LETTERS: Final = re.compile(rb"[\x80-\xff]")
+_HIDES: Final = re.compile(rb"[\x80-\xff][\\`]")
 _BLANK: Final = re.compile("[\u00a0\ufffd]")
 """What may be a blank in another set: it ends a name without quotes."""
 _EXPECTED: Final = "a text about the same tables whatever the session's client character set"
@@ -41,26 +46,57 @@ def _all(situation: Situation) -> Iterator[Finding]:
     if not (situation.needs.statements or situation.needs.ddl):
         return
     # the names are read where there are such statements alone
-    seen, known = set[Hashable](), None
+    seen, flavor, tables = set[Hashable](), situation.plan.flavor, frozenset[TableKey]()
     for logged, _ in situation.transactions_with(_LETTERS):
-        known = _known(situation) if known is None else known
-        if not known:
-            return
+        tables = tables or _tables(situation)
         item, context = logged.item, logged.item.context or SessionContext()
-        if (named := (item.payload, context.sql_mode, context.charset_client)) in seen:
+        if (named := (item.payload, context.database, context.sql_mode, context.charset_client)) in seen:
             continue
         seen.add(named)
-        found = read_in_another_set(item.payload, context, situation.plan.flavor, known)
+        found = read_in_another_set(item.payload, context, flavor, _names(tables))
+        if found is None and _HIDES.search(item.payload) is not None:
+            found = split_in_another_set(item.payload, context, flavor, tables)
         if found is not None:
             yield _finding(logged, found)
 
 
-def _known(situation: Situation) -> frozenset[str]:
-    """The names that are not ASCII of tables and databases that the source may have had, in lower case."""
+def _tables(situation: Situation) -> frozenset[TableKey]:
+    """The tables that the source may have had, in lower case; a database alone has no table."""
     made = (key for text in situation.every_text for key in text.facts.tables)
     alone = (TableKey(name, "") for text in situation.every_text for name in text.facts.databases)
-    keys = {*situation.planned.tables, *situation.planned.views, *made, *alone}
-    return frozenset(lower(name) for key in keys for name in (key.database, key.table) if not name.isascii())
+    return frozenset(map(_folded, (*situation.planned.tables, *situation.planned.views, *made, *alone)))
+
+
+def _folded(key: TableKey) -> TableKey:
+    return TableKey(lower(key.database), lower(key.table))
+
+
+@functools.lru_cache(maxsize=1)
+def _names(tables: frozenset[TableKey]) -> frozenset[str]:
+    """Their names that are not ASCII."""
+    return frozenset(name for key in tables for name in (key.database, key.table) if not name.isascii())
+
+
+def split_in_another_set(
+    sql: bytes, context: SessionContext, flavor: Flavor, tables: Collection[TableKey]
+) -> str | None:
+    """The client character set, and the modes, in which a text ends its names and literals elsewhere and is one about
+    others of these tables; None if there are none."""
+    logged, databases = _about(statement_facts(sql, context, flavor)), {key.database for key in tables}
+    for name, number in SETS.items():
+        session = replace(context, charset_client=number)
+        for other, modes in ((session, ""), *in_other_modes(sql, session)):
+            facts = statement_facts(sql, other, flavor)
+            if facts.kind is StatementKind.UNKNOWN or _about(facts) == logged:
+                continue
+            are_known = all(_folded(key) in tables for key in facts.tables)
+            if are_known and all(lower(each) in databases for each in facts.databases):
+                return f"other tables with character_set_client {name}{', ' if modes else ''}{modes}"
+    return None
+
+
+def _about(facts: StatementFacts) -> tuple[object, ...]:
+    return facts.kind, facts.tables, facts.written, facts.databases
 
 
 def read_in_another_set(sql: bytes, context: SessionContext, flavor: Flavor, known: Collection[str]) -> str | None:
