@@ -335,6 +335,7 @@ def waiting(folder: Path, environment: dict[str, str], seconds: int, told: Pipe)
 
     with pytest.MonkeyPatch.context() as patch:
         short(patch)
+        patch.setattr(kept_sessions, "STREAMING_SECONDS", 2)
         patch.setattr(recopying, "compared_rows", slowly)
         patch.setattr(command, "announced_window", window)
         command.recopy(CHANNEL, folder, command.Options((BARE, "tenant_1.parent"), "local"), Terminal())
