@@ -271,8 +271,7 @@ class Continuity:
                 f"start of one: it is not the next file of this log; put the right {found.name} there"
             )
         self._check_not_a_copy(found)
-        # a live server's own index says which file is the next one, whatever its clock was set to
-        by_time, self._is_bound = _by_time(before, found) if self._is_archive else ("", True)
+        by_time, self._is_bound = _by_time(before, found)
         if found.name in self.state.trusted_files:
             self._doubt = ""
         elif before.server_id != found.server_id:
