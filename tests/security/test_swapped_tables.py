@@ -254,6 +254,37 @@ def test_a_logged_statement_calls_no_function_that_the_precheck_has_not_seen(
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+def test_a_routine_that_is_taken_as_it_is_now_is_looked_at_again(
+    family: str, channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever can write to the work folder removes the file, and has a routine of his own on the target."""
+    channel = channel_of(family, family)
+    channel.on_both(
+        "CREATE DATABASE app", TABLE, *EVIL, "CREATE FUNCTION app.g() RETURNS INT DETERMINISTIC NO SQL RETURN 1"
+    )
+    run_on(channel.source, "SET SESSION binlog_format = STATEMENT", "INSERT INTO app.t VALUES (app.g())")
+    swap = (
+        "DROP FUNCTION app.g",
+        "CREATE FUNCTION app.g() RETURNS INT MODIFIES SQL DATA SQL SECURITY INVOKER "
+        "BEGIN UPDATE mysql.user SET account_locked = 'N'; INSERT INTO victim.t VALUES (1); RETURN 1; END",
+    )
+
+    def checked(*arguments: Any, **named: Any) -> Any:
+        run_on(channel.target, *swap, log=False)
+        return checked_of(*arguments, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("binlane.orchestration.steps.checked_of", checked)
+        with pytest.raises(BinlaneError, match=r"function app\.g: expected what the precheck") as refused:
+            channel.run()
+    (file,) = set(re.findall(r"if it was mended, remove (\S+) and run again", str(refused.value)))
+    Path(file).unlink()
+    with pytest.raises(BinlaneError, match=r"\[account-programs\]|\[unsafe-bodies\]"):
+        channel.run()
+    assert channel.target.query("SELECT n FROM victim.t") == []
+
+
+@pytest.mark.parametrize("family", FAMILIES)
 def test_what_was_mended_behind_the_precheck_is_taken_when_its_file_is_removed(
     family: str, channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,7 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import with_channel
 from binlane.plan.window_plan import WindowPlan
-from binlane.precheck.results import keep_for_lanes, keep_for_next_window
+from binlane.precheck.results import has_left_programs, keep_for_lanes, keep_for_next_window
 from binlane.precheck.situation.finding import Finding, raise_if_fatal
 from binlane.precheck.situation.situation import Situation, TargetSituation, situation_of
 from binlane.precheck.statements import (
@@ -158,9 +158,17 @@ ASKED_AGAIN: Final = frozenset(
 others have passed, and would look at what its own statements have done, or at a source that has gone on."""
 
 
+OF_PROGRAMS: Final = frozenset({"account-programs", "function-names", "unsafe-bodies"})
+"""What has been looked at of routines and views that statements reach, when ``reached.json`` is written."""
+
+
 def checks_of(situation: Situation) -> Mapping[str, Callable[[Situation], Iterable[Finding]]]:
-    """The checks that a window is asked for."""
-    return {name: check for name, check in CHECKS.items() if not situation.begun or name in ASKED_AGAIN}
+    """The checks that a window is asked for. One that has begun, and whose ``reached.json`` is gone, takes the target's
+    programs as they are now, so they are looked at again."""
+    if not situation.begun:
+        return CHECKS
+    asked = ASKED_AGAIN if has_left_programs(situation) else ASKED_AGAIN | OF_PROGRAMS
+    return {name: check for name, check in CHECKS.items() if name in asked}
 
 
 def check_window(

@@ -65,8 +65,8 @@ def _reached(situation: Situation) -> ReachedPrograms | None:
     """Those that the window's statements reach, as the target has them; None where nothing reaches any, and where an
     earlier check of a window that has begun has left them: what was exchanged since is seen so. Whoever has mended one
     removes the file."""
-    needs, plans = situation.needs, situation.plans
-    if not (needs.statements or needs.loads) or (situation.begun and _is_left(plans, files.REACHED)):
+    needs = situation.needs
+    if not (needs.statements or needs.loads) or (situation.begun and has_left_programs(situation)):
         return None
     if not situation.may_reach_programs:
         return ReachedPrograms()
@@ -80,6 +80,12 @@ def _reached(situation: Situation) -> ReachedPrograms | None:
         if difference.key in reached
     )
     return ReachedPrograms.of(marks, reach, views_of_window(situation))
+
+
+def has_left_programs(situation: Situation) -> bool:
+    """Whether an earlier check has left what the statements reach, or nothing reaches any."""
+    needs = situation.needs
+    return not (needs.statements or needs.loads) or _is_left(situation.plans, files.REACHED)
 
 
 def _is_left(plans: WorkFolder, name: str) -> bool:
