@@ -18,7 +18,7 @@ from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, RowC
 from binlane.plan.division import Division
 from binlane.plan.window_plan import TableCounts, WindowPlan
 from binlane.precheck.account.privileges import Grants, parse_grants
-from binlane.precheck.checks import ASKED_AGAIN, CHECKS, TARGET_CHECKS, checks_of, run_checks
+from binlane.precheck.checks import ASKED_AGAIN, CHECKS, OF_PROGRAMS, TARGET_CHECKS, checks_of, run_checks
 from binlane.precheck.situation.facts import Accounts
 from binlane.precheck.situation.finding import Finding, raise_if_fatal
 from binlane.precheck.situation.parser import ParserAnswers, Verdict
@@ -582,15 +582,20 @@ def test_a_check_of_windows_that_are_not_begun_does_not_ask_whether_one_is(name:
     assert "begun" not in CHECKS[name].__code__.co_names
 
 
+@pytest.mark.parametrize("is_left", [True, False])
 @pytest.mark.parametrize("name", WINDOWS)
-def test_a_window_that_is_begun_is_asked_for_what_the_target_is_now_alone(name: str) -> None:
-    """What its own statements have done, and what became of the source, stands in no way of its end."""
+def test_a_window_that_is_begun_is_asked_for_what_the_target_is_now_alone(
+    name: str, is_left: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What its own statements have done, and what became of the source, stands in no way of its end; but programs are
+    looked at again where ``reached.json`` is gone."""
+    monkeypatch.setattr("binlane.precheck.checks.has_left_programs", lambda _: is_left)
     of = replace(WINDOWS[name][0], begun=True)
     # what the case gives beside its fields
     vars(of).update(vars(WINDOWS[name][0]) | {"begun": True})
     asked = {each: check for each, check in checks_of(of).items() if each not in TARGET_CHECKS}
     found = run_checks(of, {each: check for each, check in asked.items() if each == name})
-    assert (found != ()) is (name in ASKED_AGAIN)
+    assert (found != ()) is (name in ASKED_AGAIN or (not is_left and name in OF_PROGRAMS))
 
 
 @pytest.mark.parametrize("source", ["as it was", "mended", "altered since", "gone"])
