@@ -64,10 +64,10 @@ def _tables(situation: Situation) -> frozenset[TableKey]:
     """The tables that the source may have had, in lower case; a database alone has no table."""
     made = (key for text in situation.every_text for key in text.facts.tables)
     alone = (TableKey(name, "") for text in situation.every_text for name in text.facts.databases)
-    return frozenset(map(_folded, (*situation.planned.tables, *situation.planned.views, *made, *alone)))
+    return frozenset(map(_lower_case, (*situation.planned.tables, *situation.planned.views, *made, *alone)))
 
 
-def _folded(key: TableKey) -> TableKey:
+def _lower_case(key: TableKey) -> TableKey:
     return TableKey(lower(key.database), lower(key.table))
 
 
@@ -89,7 +89,7 @@ def split_in_another_set(
             facts = statement_facts(sql, other, flavor)
             if facts.kind is StatementKind.UNKNOWN or _about(facts) == logged:
                 continue
-            are_known = all(_folded(key) in tables for key in facts.tables)
+            are_known = all(_lower_case(key) in tables for key in facts.tables)
             if are_known and all(lower(each) in databases for each in facts.databases):
                 return f"other tables with character_set_client {name}{', ' if modes else ''}{modes}"
     return None

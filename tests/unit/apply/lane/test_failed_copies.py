@@ -36,7 +36,7 @@ class _Barrier:
             cursor=None,
         )  # fmt: skip
         keeper: Any = SimpleNamespace(
-            drop_made=lambda: self.done.append("drop"), sweep=lambda _: self.done.append("sweep")
+            made=[], drop_made=lambda: self.done.append("drop"), sweep=lambda _: self.done.append("sweep")
         )
         place: Any = SimpleNamespace(
             key=SimpleNamespace(channel="c"), lanes=(), lane=0, expected=1, moved=lambda *_: None
