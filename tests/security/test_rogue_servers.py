@@ -106,7 +106,7 @@ def test_a_strange_answer_is_one_error(
     change()
     with monkeypatch.context() as patch:
         # what a login has learnt of an account is asked for again
-        patch.setattr(driver, "_unset", {})
+        patch.setattr(pinned, "_unset", {})
         rogue = Rogue(getattr(channel, side).port, patch)
         channel.cli(*command)
         statements, traced = tuple(rogue.statements), list[tuple[str, str, str]]()
