@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from binlane.binlog.wire import EventType
+from binlane.binlog.wire import EventType, build_event
 from binlane.cli.commands import main
 from binlane.errors import ConfigError, SourceError
 from binlane.orchestration.commands.advise import AdviceRequest, advise
-from tests.unit.binlog.cases import crc, wire
+from tests.unit.binlog.cases import crc
 from tests.unit.plan.logs import HEAD, rows
 
 LOG = [rows(number, "abaaaaaaaa"[number % 10]) for number in range(1, 1201)]
@@ -26,7 +26,8 @@ def archive(folder: Path) -> Path:
     folder.mkdir()
     parts = [HEAD + b"".join(crc(event) for events in part for event in events) for part in (LOG[:700], LOG[700:])]
     # a server's last event of a file that it has ended: what follows in the next file is proved by it
-    rotate = crc(wire(EventType.ROTATE, struct.pack("<Q", 4) + b"binlog.000002"))
+    # at the time of that file's head
+    rotate = crc(build_event(EventType.ROTATE, struct.pack("<Q", 4) + b"binlog.000002", timestamp=0, server_id=7))
     (folder / "binlog.000001.gz").write_bytes(gzip.compress(parts[0] + rotate))
     (folder / "binlog.000002").write_bytes(parts[1])
     return folder

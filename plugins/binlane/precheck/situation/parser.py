@@ -39,6 +39,7 @@ from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.facts import StatementKind
 from binlane.sql.parse.lexer import Unreadable
 from binlane.sql.program_names import folded_name
+from binlane.sql.programs.reach import folded
 from binlane.sql.scheduled_event import disabled
 from binlane.sql.words import words_of
 from binlane.state.tables import SCHEMA
@@ -313,14 +314,15 @@ def _qualified_calls(
         tokens = words_of(statement, context, Flavor.MARIADB).tokens
     except Unreadable:
         return
-    named = {(each.database.lower(), each.table.lower()) for each in tables}
+    # one table too many is not asked about
+    named = {folded(each) for each in tables}
     for before, database, dot, name, opens in zip(
         (None, *tokens), tokens, tokens[1:], tokens[2:], tokens[3:], strict=False
     ):
         is_call = is_symbol(dot, ".") and is_symbol(opens, "(")
         # behind a dot it is the middle of a longer name, and behind CALL a procedure
         if is_call and (before is None or not (is_symbol(before, ".") or before.upper == "CALL")):
-            is_table = (database.text.lower(), name.text.lower()) in named
+            is_table = folded(TableKey(database.text, name.text)) in named
             if not is_table and database.text.isascii():
                 yield f"{identifier(database.text)}.{identifier(name.text)}", name.text
 
