@@ -3,10 +3,9 @@
 The statement goes in the session and with the bytes that the lane would send, and is let go at once. What cannot be
 prepared (1295) has been parsed all the same: a syntax error comes first. Tried with every kind of statement that a
 window lets pass, on MariaDB 10.11 and MySQL 9.7 (``tests/integration/precheck/test_parser.py``): none has an effect.
-But MariaDB calls a stored function, as the target's account, to prepare a statement that has it in ROUND, SUBSTR or
-ESCAPE, or reads a view that has: and any table may be a view by then. So there a statement that opens tables is asked
-about as the body of an event, which is parsed and opens nothing; whether its functions are there is asked by their
-names.
+But
+on MariaDB a stored function is called to prepare a statement that has it in ROUND, SUBSTR or ESCAPE, as the target's
+account: those that may call one are not asked about.
 Errors of objects are no answer, since the window may make, drop or alter them first. Protocol: COM_STMT_PREPARE of
 https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_command_phase_ps.html.
 """
@@ -16,7 +15,7 @@ from __future__ import annotations
 import logging
 import re
 import struct
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -30,18 +29,17 @@ from binlane.apply.session.retry_verdicts import error_code, is_lost
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.errors import ApplyError
 from binlane.lazy_dataclass import dataclass
-from binlane.model import Flavor, Item, ItemKind, SessionContext, TableKey
+from binlane.model import Flavor, Item, ItemKind, SessionContext
 from binlane.plan.transaction.decode import statement_facts
 from binlane.plan.window_plan import WindowPlan
-from binlane.sql.charset import dialect_of
+from binlane.schema.letter_case import lower
+from binlane.servers.programs import PROGRAM_NAMES
+from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.logged_statement import LoggedText
-from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.facts import StatementKind
-from binlane.sql.parse.lexer import Unreadable
+from binlane.sql.parse.lexer import UNDECODED
 from binlane.sql.program_names import folded_name
-from binlane.sql.programs.reach import folded
 from binlane.sql.scheduled_event import disabled
-from binlane.sql.words import words_of
 from binlane.state.tables import SCHEMA
 from binlane.work.files import WorkFolder
 from binlane.work.logged_statements import MOST_FORMS, LaneStatement, distinct_statements
@@ -59,10 +57,6 @@ _PREPARED: Final = struct.Struct("<BIHH")
 """Of the answer: status 0, the statement's id, its columns and parameters."""
 _HEADER: Final = 1024
 """Bytes of a packet that are not the statement's, with room to spare."""
-_AS_BODY: Final = b"CREATE EVENT binlane.judged ON SCHEDULE EVERY 1 DAY DO "
-"""In front of a statement that is parsed, and opens nothing: the form that a body has in each sql_mode."""
-_NO_BODY: Final = frozenset({1313, 1314, 1415, 1422})
-"""Errors of a body that has what is none."""
 _THERE: Final = "mysql"
 """A database of every server."""
 _NO_PRIVILEGE: Final = 1227
@@ -99,12 +93,40 @@ class ParserAnswers:
     """Routines that the window makes, in lower case."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """Names of objects, in lower case; at worst a text that only looks as if it had one is taken for one that has."""
+
+    words: frozenset[str]
+    others: tuple[str, ...]
+    """Names that are more than one word."""
+
+    @classmethod
+    def of(cls, names: Iterable[str]) -> _Names:
+        folded = {folded_name(lower(name)) for name in names}
+        words = frozenset(name for name in folded if _WORD.fullmatch(name))
+        return cls(words, tuple(folded - words))
+
+    def are_in(self, text: str) -> bool:
+        """Whether the text may have one of them."""
+        if not self.words and not self.others:
+            return False
+        text = folded_name(lower(text))
+        is_hidden = UNDECODED in text and not all(map(str.isascii, (*self.words, *self.others)))
+        return is_hidden or not self.words.isdisjoint(_WORD.findall(text)) or any(map(text.__contains__, self.others))
+
+
+_WORD: Final = re.compile(r"[\w$]+")
+
+
 @dataclass(slots=True)
 class StatementJudge:
     """A connection of its own, on which nothing is ever executed but SET and USE."""
 
     session: LaneSession
     context: ContextSetter
+    _programs: _Names
+    """Functions and views that preparing a statement could run."""
     _entered: SessionContext | None = field(default=None)
     _waits: int = 0
     _asked: dict[str, Verdict | None] = field(default_factory=dict)
@@ -121,7 +143,8 @@ class StatementJudge:
             if error_code(exc) != _NO_PRIVILEGE:  # that the precheck asks for: nothing can be judged without it
                 session.close()
                 raise
-        return cls(session, ContextSetter(session))
+        programs = session.rows(PROGRAM_NAMES) if session.flavor is Flavor.MARIADB else ()
+        return cls(session, ContextSetter(session), _Names.of(str(name) for _, name in programs))
 
     def close(self) -> None:
         """End the connection."""
@@ -138,12 +161,13 @@ class StatementJudge:
         Raises the driver's error if the connection is lost.
         """
         context = SessionContext() if item.context is None else item.context
+        if self._may_run(item, context):
+            return None
         if len(item.payload) + _HEADER > self.session.max_allowed_packet or not self._enter(context, item.payload):
             return None  # the packet, the collations and time zones have findings of their own
         text = disabled(item.payload, self.context.client_charset(context), dialect_of(context, self.session.flavor))
-        is_body = self._opens(item, context)
         try:
-            self._prepare(_AS_BODY + text if is_body else text)
+            self._prepare(text)
         except pymysql.err.MySQLError as exc:
             code = error_code(exc)
             self._waits += code in _LOCK_WAIT
@@ -151,19 +175,15 @@ class StatementJudge:
                 raise  # not asked: a lost connection is no consent
             if code == context.error_code:
                 return None
-            if code in REFUSING and not (is_body and code in _NO_BODY):
-                return _verdict(code, str(exc.args[-1]))
-        else:
-            if not is_body:
-                return None
-        return self._missing_function(item, context, of_others=is_body)
+            return _verdict(code, str(exc.args[-1])) if code in REFUSING else self._missing_function(item, context)
+        return None
 
     def judge_definition(self, database: str, sql_mode: str, statement: bytes, made: Collection[str]) -> Verdict | None:
         """What the target has against the statement of a definition, as ``judge``. ``made``: routines that come with
         it, by ``folded_name``. Raises the driver's error if the connection is lost."""
         context = SessionContext(database=database)
         item = Item(ItemKind.DDL, statement, context=context)
-        if len(statement) + _HEADER > self.session.max_allowed_packet:
+        if self._may_run(item, context) or len(statement) + _HEADER > self.session.max_allowed_packet:
             return None
         # before the first copy the target may have neither its database nor binlane's
         if not any(self._enter(SessionContext(database=each), statement) for each in (database, _THERE)):
@@ -171,8 +191,7 @@ class StatementJudge:
         self._entered = None
         try:
             self.session.execute(f"SET SESSION sql_mode = {quoted(sql_mode)}")
-            is_body = self._opens(item, context)
-            self._prepare(_AS_BODY + statement if is_body else statement)
+            self._prepare(statement)
         except pymysql.err.MySQLError as exc:
             if is_lost(exc):
                 raise
@@ -181,7 +200,7 @@ class StatementJudge:
             if found is not None and found.routine not in made:
                 return found
             return self._missing_function(item, context, made)
-        return self._missing_function(item, context, made) if is_body else None
+        return None
 
     def lacks_function(self, names: Collection[str]) -> Verdict | None:
         """What the target says of the first of these names, unquoted, that is no function of its own: what is a word of
@@ -200,38 +219,31 @@ class StatementJudge:
                 return found
         return None
 
-    def _missing_function(
-        self, item: Item, context: SessionContext, made: Collection[str] = (), *, of_others: bool = False
-    ) -> Verdict | None:
-        """What the target says of the functions of a statement that it has only parsed, or whose objects are not there
-        yet, which it names first. ``made``: those that the copy makes; ``of_others``: those that are called with their
-        database, too."""
+    def _missing_function(self, item: Item, context: SessionContext, made: Collection[str] = ()) -> Verdict | None:
+        """What the target says of the functions of a statement whose objects are not there yet, which it names
+        first. ``made``: those that the copy makes."""
         facts = statement_facts(item.payload, context, self.session.flavor)
-        called = [(name if name.isidentifier() else identifier(name), name) for name in sorted(facts.functions)]
-        if of_others and facts.routines_used:
-            called += _qualified_calls(item.payload, context, facts.tables)
-        for spelled, name in called:
-            if not name.isascii() or folded_name(name) in made:
+        for name in sorted(facts.functions):
+            if self._programs.are_in(name) or not name.isascii() or folded_name(name) in made:
                 continue
             try:
-                self._prepare(f"DO {spelled}()".encode())
+                self._prepare(f"DO {identifier(name)}()".encode())
             except pymysql.err.MySQLError as exc:
                 if is_lost(exc):
                     raise
-                # every other error is one of a function that is there, or of a word of the grammar
+                # every other error is one of a function that is there
                 if error_code(exc) == _NO_ROUTINE:
                     return _verdict(_NO_ROUTINE, str(exc.args[-1]))
         return None
 
-    def _opens(self, item: Item, context: SessionContext) -> bool:
-        """Whether the server opens tables to prepare the statement, and MariaDB may call functions for that."""
-        if self.session.flavor is not Flavor.MARIADB:
+    def _may_run(self, item: Item, context: SessionContext) -> bool:
+        """Whether preparing the statement could call a function of the target's, itself or behind a view."""
+        if not self._programs.are_in(decoded(item.payload, context)):
             return False
         facts = statement_facts(item.payload, context, self.session.flavor)
-        if facts.kind is StatementKind.DDL:
-            # of a definition its queries alone are prepared
-            return facts.create_select or bool(facts.views)
-        return facts.kind is not StatementKind.TRANSACTION
+        # of a definition its queries alone are prepared, and a body is not
+        has_query = item.kind is not ItemKind.DDL or facts.create_select or bool(facts.views)
+        return has_query or facts.kind is not StatementKind.DDL
 
     def _enter(self, context: SessionContext, statement: bytes) -> bool:
         """Give the session what a parser asks for of the statement's; False if the target cannot have it."""
@@ -304,27 +316,6 @@ def ask_parser(engine: Engine, plan: WindowPlan, plans: WorkFolder) -> ParserAns
         if judge.is_blocked:
             log.warning("precheck: tables of the target are locked by another session: not all DML was asked about")
     return asked
-
-
-def _qualified_calls(
-    statement: bytes, context: SessionContext, tables: Collection[TableKey]
-) -> Iterator[tuple[str, str]]:
-    """The functions that a statement calls by database and name: as they are spelled, and their name alone."""
-    try:
-        tokens = words_of(statement, context, Flavor.MARIADB).tokens
-    except Unreadable:
-        return
-    # one table too many is not asked about
-    named = {folded(each) for each in tables}
-    for before, database, dot, name, opens in zip(
-        (None, *tokens), tokens, tokens[1:], tokens[2:], tokens[3:], strict=False
-    ):
-        is_call = is_symbol(dot, ".") and is_symbol(opens, "(")
-        # behind a dot it is the middle of a longer name, and behind CALL a procedure
-        if is_call and (before is None or not (is_symbol(before, ".") or before.upper == "CALL")):
-            is_table = folded(TableKey(database.text, name.text)) in named
-            if not is_table and database.text.isascii():
-                yield f"{identifier(database.text)}.{identifier(name.text)}", name.text
 
 
 def _made(statement: bytes) -> Iterator[str]:
