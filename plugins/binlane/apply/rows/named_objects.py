@@ -35,7 +35,7 @@ _MISSING: Final = frozenset({1049, 1146})
 """No such database or table: the statement's own error."""
 
 
-class _Found(Enum):
+class _Kind(Enum):
     """What stands behind a name, when a statement is about to use it."""
 
     TABLE = "table"
@@ -94,9 +94,9 @@ class NamedObjects:
         calls, missing = facts.routines_used or bool(facts.functions) or unread, set[TableKey]()
         for key in sorted(facts.tables - _own_temporary(facts) - self._held, key=str):
             if not is_system(key.database):
-                found = self._found(execute, key)
-                calls |= found is _Found.VIEW
-                missing.update({folded(key)} if found is _Found.NOTHING else ())
+                found = self._kind_of(execute, key)
+                calls |= found is _Kind.VIEW
+                missing.update({folded(key)} if found is _Kind.NOTHING else ())
         if self.reached is not None and (calls or missing):
             self._look(self.reached.reach, names if calls else frozenset, missing, unread=unread)
 
@@ -129,19 +129,19 @@ class NamedObjects:
         self._require_no_view(looked, what)
         self._looked = None if looked is None or self._looked is None else self._looked | looked
 
-    def _found(self, execute: Callable[[str], object], key: TableKey) -> _Found:
+    def _kind_of(self, execute: Callable[[str], object], key: TableKey) -> _Kind:
         try:
             hold_table(execute, key)
         except TableMismatchError:
             if self.reached is not None and folded(key) not in self._views:
                 raise
-            return _Found.VIEW
+            return _Kind.VIEW
         except pymysql.err.MySQLError as exc:
             if error_code(exc) not in _MISSING:
                 raise
-            return _Found.NOTHING
+            return _Kind.NOTHING
         self._held.add(key)
-        return _Found.TABLE
+        return _Kind.TABLE
 
     def _compare(self, called: Iterable[ProgramMark], what: str) -> None:
         marks = sorted(called, key=lambda each: (each.kind, str(each.key)))
