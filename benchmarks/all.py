@@ -126,16 +126,26 @@ def _windows_and_tools(scale: float, runs: int) -> tuple[Measured, ...]:
         Measured(
             name,
             "benchmarks.scale",
-            ("--flavor", flavor, "--workload", workload, "--transactions", str(round(count * scale)), *whole),
+            (
+                "--flavor",
+                flavor,
+                "--workload",
+                workload,
+                "--transactions",
+                str(round(count * scale)),
+                "--runs",
+                str(times),
+                *whole,
+            ),
             file,
             asked=count == _HOUR,
         )
-        for name, flavor, workload, count, file in (
-            ("minutes-mariadb", "mariadb", "tenants", 600_000, "scale-mariadb-minutes.json"),
-            ("minutes-oltp-mariadb", "mariadb", "oltp", 600_000, "scale-mariadb-minutes-oltp.json"),
-            ("minutes-mysql", "mysql", "tenants", 600_000, "scale-mysql-minutes.json"),
-            ("hour-mariadb", "mariadb", "tenants", _HOUR, "scale-mariadb-hour.json"),
-            ("hour-mysql", "mysql", "tenants", _HOUR, "scale-mysql-hour.json"),
+        for name, flavor, workload, count, times, file in (
+            ("minutes-mariadb", "mariadb", "tenants", 600_000, runs, "scale-mariadb-minutes.json"),
+            ("minutes-oltp-mariadb", "mariadb", "oltp", 600_000, runs, "scale-mariadb-minutes-oltp.json"),
+            ("minutes-mysql", "mysql", "tenants", 600_000, 1, "scale-mysql-minutes.json"),
+            ("hour-mariadb", "mariadb", "tenants", _HOUR, 1, "scale-mariadb-hour.json"),
+            ("hour-mysql", "mysql", "tenants", _HOUR, 1, "scale-mysql-hour.json"),
         )
     ]
     lags = [

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import statistics
 import sys
 import tempfile
 from dataclasses import replace
@@ -68,6 +69,7 @@ def main(
             help='Measured on the same log as well: "binlane run", "START REPLICA", "replica, 8 threads"; by semicolon.'
         ),
     ] = "",
+    runs: Annotated[int, typer.Option(min=1, help="Measurements of each way of --whole; medians are shown.")] = 1,
     kept: Annotated[
         Path | None, typer.Option(help="Folder of a source that stays: a later call measures its log again.")
     ] = None,
@@ -92,10 +94,11 @@ def main(
             "arguments": {
                 "flavor": flavor.value, "workload": workload, "transactions": transactions, "sizes": factors,
                 "lanes": lanes, "reduce": reduce, "block": block, "durable": durable, "buffer_pool_mib": buffer_pool,
+                "runs": runs,
             },
             "machine": machine.machine(lab.folder),
             "jvm_start_seconds": jvm_seconds() if spark else None,
-            **_measure(lab, workload, transactions, factors, choice, beside),
+            **_measure(lab, workload, transactions, factors, choice, beside, runs),
         }  # fmt: skip
     path = output or machine.RESULTS / f"scale-{flavor.value}-{workload}-{reduce}.json"
     machine.write_result(path, result)
@@ -114,7 +117,7 @@ def _known_ways(names: str, lanes: int) -> dict[str, Way]:
 
 
 def _measure(
-    lab: Lab, workload: str, transactions: int, factors: list[int], choice: Channel, beside: dict[str, Way]
+    lab: Lab, workload: str, transactions: int, factors: list[int], choice: Channel, beside: dict[str, Way], runs: int
 ) -> dict[str, Any]:
     kind, windows, written = WORKLOADS[workload], {}, 0
     stayed = (lab.folder / "source").exists()
@@ -131,10 +134,12 @@ def _measure(
             with lab.target("target") as target:
                 folder = lab.folder / window
                 windows[window] = _window(source, target, traffic, replace(choice, name=f"x{factor}"), folder)
-            windows[window]["whole"] = {
-                name: _whole(lab, way, source, traffic, replace(choice, name=f"whole{factor}"))
-                for name, way in beside.items()
-            }
+            whole = replace(choice, name=f"whole{factor}")
+            # ways in turn, so that a slow minute of the machine is everybody's
+            turns = [
+                {name: _whole(lab, way, source, traffic, whole) for name, way in beside.items()} for _ in range(runs)
+            ]
+            windows[window]["whole"] = {name: _medians([turn[name] for turn in turns]) for name in beside}
             windows[window]["equal"] &= all(each["equal"] for each in windows[window]["whole"].values())
         facts = machine.server_facts(source, MEASURED_SETTINGS)
     finally:
@@ -153,6 +158,16 @@ def _whole(lab: Lab, way: Way, source: PrivateServer, traffic: Traffic, choice: 
     shutil.rmtree(folder, ignore_errors=True)
     console.print(f"  {timing.seconds:.1f} s")
     return {"seconds": round(timing.seconds, 2), "target_cpu_seconds": used, "equal": equal, "load_before": load}
+
+
+def _medians(measured: list[dict[str, Any]]) -> dict[str, Any]:
+    """Of one way's measurements; equal if all were."""
+    return {
+        **{name: statistics.median(each[name] for each in measured) for name in ("seconds", "target_cpu_seconds")},
+        "equal": all(each["equal"] for each in measured),
+        "load_before": [max(loads) for loads in zip(*(each["load_before"] for each in measured), strict=True)],
+        "runs": measured,
+    }
 
 
 def _window(

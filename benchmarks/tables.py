@@ -111,9 +111,16 @@ def every_way(results: Path) -> str:
     return (
         f"{log['transactions']:,} small transactions over 32 databases, {log['bytes'] / 1e6:.1f} MB of log; "
         f"{_server(found)}; "
-        f"{_runs(found)}.\nEvery target ended with the source's checksums.\n\n{_table(head, rows)}\n"
-        f"{_command(results)}{_hour(results)}"
+        f"{_runs(found)}{_measured_once(ways)}.\nEvery target ended with the source's checksums.\n\n"
+        f"{_table(head, rows)}\n{_command(results)}{_hour(results)}"
     )
+
+
+def _measured_once(ways: Result) -> str:
+    """Which ways have one run where others have more."""
+    most = max(len(way["runs"]) for way in ways.values())
+    once = [words for name, words in _WAYS.items() if name in ways and len(ways[name]["runs"]) == 1 < most]
+    return f" ({' and '.join(once)}: one run)" if once else ""
 
 
 def _command(results: Path) -> str:
@@ -227,13 +234,19 @@ def whole_windows(results: Path) -> str:
                     f"{run['seconds']:.1f}",
                     *("" if each is None else f"{each:.1f}" for each in native),
                     "" if best is None else f"{best / run['seconds']:.1f}",
-                    f"one run, {_machine({**found, 'windows': [window, *window['whole'].values()]})}",
+                    f"{_times(run)}, {_machine({**found, 'windows': [window, *window['whole'].values()]})}",
                 )
             )
     head = ("servers", "workload", "transactions", "log, MB", *(f"{step}, s" for step in _WHOLE),
             "largest process, MiB", "a lane, MiB", "work folder, MB", "`binlane run`, s", "replica, 8 threads, s",
             "the same receiving, s", "times the replica", "measured with")  # fmt: skip
     return _table(head, rows)
+
+
+def _times(way: Result) -> str:
+    """How often a whole window was measured."""
+    count = len(way.get("runs", (way,)))
+    return "one run" if count == 1 else f"medians of {count} runs of the command and of the replica"
 
 
 def under_airflow(results: Path) -> str:

@@ -90,6 +90,8 @@ class Way:
     """The server's own replica: what the others are compared with."""
     whole: bool = False
     """From the source to the last commit, receiving included: such ways are compared with one another."""
+    once: bool = False
+    """Measured once, whatever ``--runs`` asks for: so far behind all others that a second run says nothing more."""
     lanes: int | None = None
     """Of binlane; one lane keeps the source's order, consistency any_time."""
     reduce: str = "block"
@@ -375,10 +377,10 @@ def ways(
     """All ways, in the order of the table. ``images``: values of ``apply.row_images``; ``commits``: of
     ``lanes.commit``."""
     return {
-        "replica, 1 thread": Way(replica, options=_replica_options(1), native=True),
+        "replica, 1 thread": Way(replica, options=_replica_options(1), native=True, once=True),
         "replica, 8 threads": Way(replica, options=_replica_options(8), native=True),
         START: Way(replication, replicate_first, _replica_options(8), native=True, whole=True),
-        "client pipe": Way(client_pipe),
+        "client pipe": Way(client_pipe, once=True),
         LIMIT: Way(load_data, options={Flavor.MYSQL: ("--local-infile=ON",)}, lanes=max(lanes)),
         **{
             f"binlane, {_FOLDING.get(each, each)}, {count} lane{'s' * (count > 1)}"
