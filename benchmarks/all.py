@@ -58,6 +58,13 @@ class Measured:
         return self.name in parts if self.asked else not parts or any(part in self.name for part in parts)
 
 
+def chosen_of(known: Sequence[Measured], parts: Sequence[str]) -> list[Measured]:
+    """What ``--only`` asks for: the benchmarks of these names, where each part is a name; otherwise all whose names
+    contain one."""
+    named = [each for each in known if each.name in parts]
+    return named if len(named) == len(set(parts)) > 0 else [each for each in known if each.is_wanted(parts)]
+
+
 def measured(scale: float, runs: int) -> tuple[Measured, ...]:
     """All benchmarks, at a scale: 1 has the sizes of the documentation."""
     return (*_apply_steps(scale, runs), *_windows_and_tools(scale, runs))
@@ -222,7 +229,7 @@ def main(
 ) -> None:
     """Measure, then write the tables. Ends with 1 if a benchmark fails, or a target is not equal to its source."""
     wanted = [part.strip() for part in only.split(",") if part.strip()]
-    chosen = [each for each in measured(scale, runs) if each.is_wanted(wanted)]
+    chosen = chosen_of(measured(scale, runs), wanted)
     if not chosen:
         raise typer.BadParameter(f"no benchmark's name contains {only!r}: {', '.join(m.name for m in measured(1, 1))}")
     results = output or machine.RESULTS
