@@ -87,6 +87,7 @@ def main(
                 commands[window] = site.typed(f"binlane run {CHANNEL}")
                 if number == 0:
                     commands["verify"] = site.typed(f"binlane verify {CHANNEL} --full")
+            commands["empty window"] = site.typed(f"binlane run {CHANNEL}")
             equal = checksums(source) == checksums(target)
             settings = machine.server_facts(target, MEASURED_SETTINGS)
         result = {

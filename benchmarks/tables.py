@@ -444,7 +444,7 @@ def first_use(results: Path) -> str:
     found = [_stored(results, name) for name in files if (results / name).exists()]
     if not found:
         return ""
-    shown = ("new", "bootstrap", "first window", "verify", "second window", "third window")
+    shown = ("new", "bootstrap", "first window", "verify", "second window", "third window", "empty window")
     rows = [
         (
             f"{_SERVERS[each['arguments']['flavor']]} {_series(each['settings']['version'])}",
@@ -454,7 +454,7 @@ def first_use(results: Path) -> str:
         for each in found
     ]
     head = ("servers, seconds", "`binlane new`", "`bootstrap`", "`run`, for the first time", "`verify --full`",
-            "`run` again", "`run` once more", "to \"every row equal\"")  # fmt: skip
+            "`run` again", "`run` once more", "`run` with nothing to do", "to \"every row equal\"")  # fmt: skip
     first = found[0]
     return (
         "These commands on one machine with both servers, for the first time and again; "
