@@ -2,8 +2,8 @@
 ``python -m benchmarks.first_use``.
 
 An empty environment gets the wheel and the packages that it needs; then the four commands of the page are typed, and
-two more windows of the same size are run, so that the first one has later ones beside it. Source and target run on one
-machine. Ends with 1 if a command fails, or the target does not hold what the source holds.
+two more windows of the same size and an empty one are run, so that the first one has later ones beside it. Source and
+target run on one machine. Ends with 1 if a command fails, or the target does not hold what the source holds.
 """
 
 from __future__ import annotations
