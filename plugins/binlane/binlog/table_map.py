@@ -249,7 +249,8 @@ def _object_name(name: bytes, where: str) -> str:
         # also one that the filter leaves out: it may be another name of a table that the filter takes
         raise UnsupportedEventError(
             f"{where}TABLE_MAP: rows under {found!r}, {NAMES_A_FILE}: find out who has written them; if a user's "
-            "database has such a name, give it a plain one (ALTER DATABASE .. UPGRADE DATA DIRECTORY NAME)"
+            "database has such a name, give it a plain one (ALTER DATABASE .. UPGRADE DATA DIRECTORY NAME), and begin "
+            "the channel again by a new copy: what is logged keeps its name"
         )
     return found
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.copy_checks import check_tables
 from binlane.connections import Endpoint
 from binlane.model import Flavor
@@ -18,6 +19,7 @@ from binlane.precheck.target.server import missing_privilege
 from binlane.readiness.channel_grants import scopes_of
 from binlane.readiness.needs import account_privileges, source_privileges
 from binlane.readiness.situation import Readiness
+from binlane.rename_rules import names_a_file
 from binlane.schema.compare import Severity
 from binlane.servers.greeting import other_account
 from binlane.servers.names import is_named
@@ -77,6 +79,27 @@ def check_source(situation: Readiness) -> Iterator[Finding]:
     if situation.source is not None:
         situation.source.log.state()
     yield from ()
+
+
+def check_database_names(situation: Readiness) -> Iterator[Finding]:
+    """Databases of the source, with tables, whose rows no window takes, whatever the filter says: those of before
+    MySQL 5.1, which are listed by their folder's name. A folder without tables is no database (``lost+found``)."""
+    source = situation.source
+    if source is None:
+        return
+    selection, _ = situation.rules
+    for (name,) in source.rows("SELECT schema_name FROM information_schema.schemata"):
+        query = "SELECT 1 FROM information_schema.tables WHERE table_schema = :name LIMIT 1"
+        if names_a_file(name) and source.rows(query, name=name):
+            taken = selection.database(name)[0] is not Extent.NONE
+            yield Finding(
+                Severity.FATAL if taken else Severity.INFO,
+                "source: databases",
+                "plain names",
+                f"{name} with tables: no first copy takes them, and each window with their rows is refused",
+                f"give it a plain name before the channel begins: ALTER DATABASE {identifier(name)} UPGRADE DATA "
+                "DIRECTORY NAME; on MySQL 8.0 and newer RENAME TABLE into another database",
+            )
 
 
 def check_source_privileges(situation: Readiness) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -188,6 +189,30 @@ def test_folders_in_the_data_directory_are_no_databases(
             folder.rmdir()
     assert channel.target.query("SELECT * FROM app.t") == [(1,)]
     assert channel.target.query("SHOW DATABASES LIKE '#mysql50#%%'") == []
+
+
+def test_a_database_of_before_5_1_with_tables_is_told_before_a_copy_leaves_it_out(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    channel = fresh(request, Flavor.MARIADB, tmp_path, clean_servers)
+    run_on(channel.source, "CREATE DATABASE app", "CREATE TABLE app.t (id INT PRIMARY KEY)")
+    folder = channel.source.datadir / "a-b"
+    folder.mkdir()
+    try:
+        run_on(channel.source, "CREATE TABLE `#mysql50#a-b`.t (id INT PRIMARY KEY)")
+        assert channel.cli("bootstrap", CHANNEL) == 1
+        told = capsys.readouterr().err
+        [todo] = re.findall("ALTER DATABASE .* UPGRADE DATA DIRECTORY NAME", told)
+        run_on(channel.source, todo)
+        assert channel.cli("bootstrap", CHANNEL) == 0
+        assert channel.target.query("SELECT * FROM `a-b`.t") == []
+    finally:
+        run_on(channel.source, "DROP DATABASE IF EXISTS `a-b`")
+        if folder.exists():
+            run_on(channel.source, "DROP DATABASE `#mysql50#a-b`")
 
 
 def test_a_table_that_takes_numbers_from_a_copied_sequence_is_not_refused(mariadb: Channel) -> None:

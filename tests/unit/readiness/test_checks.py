@@ -22,7 +22,16 @@ from binlane.orchestration.commands.setup.doctor import _show
 from binlane.orchestration.terminal import Terminal
 from binlane.precheck.account.privileges import parse_grants
 from binlane.precheck.situation.finding import Finding
-from binlane.readiness.checks import CONNECTIONS, COPY_CHECKS, OTHER_CHECKS, Answer, answer, answers, require
+from binlane.readiness.checks import (
+    CHANNEL_CHECKS,
+    CONNECTIONS,
+    COPY_CHECKS,
+    OTHER_CHECKS,
+    Answer,
+    answer,
+    answers,
+    require,
+)
 from binlane.readiness.machine import check_target_room, check_work_folder
 from binlane.readiness.servers import check_source_privileges
 from binlane.readiness.situation import Readiness, ReadinessRequest, SourceServer
@@ -130,6 +139,27 @@ def test_one_thing_that_is_wrong_is_found_by_its_check(name: str) -> None:
     assert said in str(found[0])
     assert str(found[0]).endswith(f"[{name}]")
     assert [str(each) for each in found[0].mend] == ([mend] if mend else [])
+
+
+@pytest.mark.parametrize(
+    ("selection", "severity"),
+    [(Selection(), Severity.FATAL), (Selection(include_databases=("shop",)), Severity.INFO)],
+)
+def test_a_database_with_its_folder_s_name_is_told_before_the_channel_begins(
+    selection: Selection, severity: Severity
+) -> None:
+    """Its rows stop a window, also where the filter leaves it out; a folder without tables is no database."""
+
+    def rows(query: str, name: str = "") -> list[tuple[Any, ...]]:
+        names = ("shop", "#mysql50#a-b", "#mysql50#lost+found")
+        return [(1,)] * (name == "#mysql50#a-b") if name else [(each,) for each in names]
+
+    situation = ready(source={"rows": rows}, read_rules=lambda _: (selection, Renaming()))
+    [found] = answer("database-names", CHANNEL_CHECKS["database-names"], situation).findings
+
+    assert found.severity is severity
+    assert "found #mysql50#a-b with tables" in str(found)
+    assert "ALTER DATABASE `#mysql50#a-b` UPGRADE DATA DIRECTORY NAME" in str(found)
 
 
 @pytest.mark.parametrize(("excluded", "lacking"), [((), True), (("shop",), False)])
