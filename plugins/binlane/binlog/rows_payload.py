@@ -318,8 +318,7 @@ def check_self_contained(payload: bytes) -> frozenset[TableKey]:
 def _broken(at: int, what: str) -> PlanError:
     return PlanError(
         f"BINLOG payload, byte {at}: {what}; it was not sent, because the target would silently lose rows or "
-        "crash, or change another table; "
-        "or change another table; run the plan job again, and report this error if it happens again"
+        "crash, or change another table; run the plan job again, and report this error if it happens again"
     )
 
 
