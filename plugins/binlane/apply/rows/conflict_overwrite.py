@@ -97,6 +97,13 @@ class OverwritingRows(SqlRows):
             ) from exc
         return counted
 
+    def execute(self, statement: RowStatement, timestamp: int) -> int:
+        """See ``SqlRows``. Rows are looked for in front of the next one."""
+        try:
+            return SqlRows.execute(self, statement, timestamp)
+        finally:
+            self.take_every_date()
+
     def _parts(self, item: Item, seqno: int) -> Iterator[tuple[tuple[TableKey, ...], Item]]:
         """The item in parts, each with those of its tables whose triggers statements would fire: of them alone, or of
         none."""

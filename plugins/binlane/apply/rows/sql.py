@@ -99,6 +99,8 @@ class SqlRows:
     """By columns: tables of tenants have the same."""
     _checks_off: int = -1
     """The checks that the session has switched off, as ``checks_off``; -1: not known."""
+    _mode: str = ""
+    """The session's ``sql_mode``, since ``enter``."""
     _sees_dates: dict[TableKey, bool] = field(default_factory=dict)
     """Whether an expression of a table may see ``INVALID_DATES``."""
     _allows_dates: bool = False
@@ -151,7 +153,7 @@ class SqlRows:
 
     def enter(self) -> None:
         """Set the session up for statements that write logged rows."""
-        self._checks_off = -1
+        self._checks_off, self._mode = -1, _STRICT
         self._held.clear()
         self.session.execute(f"SET SESSION {_ENTER}{f'{_CONSTRAINTS}0' if self._on_mariadb else ''}")
 
@@ -287,7 +289,8 @@ class SqlRows:
             raise miscounted(statement, affected)
 
     def execute(self, statement: RowStatement, timestamp: int) -> int:
-        """Run one statement; returns the number of rows that it found.
+        """Run one statement; returns the number of rows that it found. The session keeps its ``sql_mode`` for the next
+        one: ``take_every_date`` in front of a condition of another kind.
 
         Raises the driver's errors, ApplyError for a statement that is too long, DriftError if the target changes a
         value.
@@ -301,19 +304,23 @@ class SqlRows:
         if statement.by_default:
             self.session.at_time(timestamp)
         mode, allowed = self._mode_of(statement)
-        if mode != _STRICT:
-            self.session.execute(f"SET SESSION sql_mode = '{mode}'")
-        try:
-            self._between(statement.first)
-            affected = self.session.execute(statement.sql)
-            warnings = self.session.rows("SHOW WARNINGS") if self.session.cursor.warning_count else []
-        finally:
-            if mode != _STRICT:
-                self.session.execute(f"SET SESSION sql_mode = '{_STRICT}'")
+        self._set_mode(mode)
+        self._between(statement.first)
+        affected = self.session.execute(statement.sql)
+        warnings = self.session.rows("SHOW WARNINGS") if self.session.cursor.warning_count else []
         bad = [str(text) for level, code, text in warnings if level != "Note" and int(code) in _CHANGED - allowed]
         if bad:
             raise miscounted(statement, affected, f"; the target warned: {'; '.join(bad[:3])}")
         return affected
+
+    def take_every_date(self) -> None:
+        """Let conditions have each date that a row may have."""
+        self._set_mode(_STRICT)
+
+    def _set_mode(self, mode: str) -> None:
+        if mode != self._mode:
+            self.session.execute(f"SET SESSION sql_mode = '{mode}'")
+            self._mode = mode
 
     def _mode_of(self, statement: RowStatement) -> tuple[str, frozenset[int]]:
         """The ``sql_mode`` for a statement, and the warnings that it may cause."""
@@ -374,7 +381,8 @@ def _allowed(statement: RowStatement) -> frozenset[int]:
 
 def _has_invalid_date(sql: str) -> bool:
     """Whether a row has a date that only a session with ``INVALID_DATES`` can have written."""
-    return any(day[2] != "29" or not isleap(int(day[1])) for day in _NO_DAY.finditer(sql))
+    # to servers year 0 has no 29 February (calc_days_in_year)
+    return any(day[2] != "29" or day[1] == "0000" or not isleap(int(day[1])) for day in _NO_DAY.finditer(sql))
 
 
 def _bytes_of(payload: bytes, frames: Frames, event: int) -> bytes:
