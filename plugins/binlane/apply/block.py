@@ -378,9 +378,10 @@ class _Task:
             raise
 
     def _ddl_failed(self, place: DdlPlace, error: Exception) -> None:
-        """Unless the statement may have run, it has not begun."""
-        if has_not_run(self.session, place, error):
-            self._withdraw()
+        """Unless the statement may have run, it has not begun. If the connection is lost, the next attempt asks."""
+        with contextlib.suppress(pymysql.err.Error, OSError):
+            if has_not_run(self.session, place, error):
+                self._withdraw()
 
     def _withdraw(self) -> None:
         """Let orders stop in front of the DDL again; if the connection is lost, the next attempt does so."""

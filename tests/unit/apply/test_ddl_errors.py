@@ -41,3 +41,19 @@ def test_behind_an_error_of_writing_the_log_the_statement_s_session_is_left(
         run.run_ddl(session, writer, Item(ItemKind.DDL, b"ALTER TABLE t FORCE"), place, 1)
     assert raised.value.args[0] == code
     assert done == ["run", *(["left"] if is_left else []), "forgot"]
+
+
+def test_a_connection_that_is_lost_behind_such_an_error_does_not_hide_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(code: int) -> NoReturn:
+        raise pymysql.err.OperationalError(code, "said")
+
+    monkeypatch.setattr(run, "_run_once", lambda *_: fail(1026))
+    for name in ("with_condition", "with_database"):
+        monkeypatch.setattr(run, name, lambda _, item: item)
+    session: Any = SimpleNamespace(flavor=Flavor.MYSQL, execute=lambda _: None)
+    context = SimpleNamespace(leave=lambda: fail(2013))
+    writer: Any = SimpleNamespace(guard=None, context=context, forget_tables=lambda: None)
+    place: Any = None
+    with pytest.raises(pymysql.err.OperationalError) as raised:
+        run.run_ddl(session, writer, Item(ItemKind.DDL, b"ALTER TABLE t FORCE"), place, 1)
+    assert raised.value.args[0] == 1026

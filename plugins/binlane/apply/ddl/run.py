@@ -114,7 +114,8 @@ def run_ddl(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPla
             raise _with_blockers(session, writer, exc) from exc
         if error_code(exc) in _NOT_WRITTEN:
             # who asks next whether it has run (``has_not_run``) would do so in the statement's session
-            writer.context.leave()
+            with contextlib.suppress(pymysql.err.MySQLError):
+                writer.context.leave()
         raise
     finally:
         writer.forget_tables()
