@@ -88,8 +88,8 @@ def check_database_names(situation: Readiness) -> Iterator[Finding]:
     if source is None:
         return
     selection, _ = situation.rules
+    query = f"SELECT 1 FROM information_schema.tables WHERE {is_named('table_schema', ':name')} LIMIT 1"
     for (name,) in source.rows("SELECT schema_name FROM information_schema.schemata"):
-        query = "SELECT 1 FROM information_schema.tables WHERE table_schema = :name LIMIT 1"
         if names_a_file(name) and source.rows(query, name=name):
             taken = selection.database(name)[0] is not Extent.NONE
             yield Finding(
