@@ -37,6 +37,9 @@ _WORKLOADS: Final[dict[str, tuple[str, ...]]] = {
 """By family; the others ask about lanes and barriers, in which the families do not differ."""
 _GIGABYTES: Final = 6.0
 _HOUR: Final = 3_600_000
+_MINUTES: Final = ("scale-mariadb-minutes.json", "scale-mariadb-minutes-oltp.json")
+"""The windows of ten minutes that are measured with all others; those of an hour, and MySQL's, where they are asked
+for."""
 """Transactions of an hour, at 1,000 a second."""
 
 
@@ -145,7 +148,7 @@ def _windows_and_tools(scale: float, runs: int) -> tuple[Measured, ...]:
                 *whole,
             ),
             file,
-            asked=count == _HOUR,
+            asked=file not in _MINUTES,
         )
         for name, flavor, workload, count, times, file in (
             ("minutes-mariadb", "mariadb", "tenants", 600_000, runs, "scale-mariadb-minutes.json"),
@@ -214,7 +217,7 @@ def main(
     scale: Annotated[float, typer.Option(min=0.001, help="Size of the logs; 1: that of the documentation.")] = 1.0,
     runs: Annotated[int, typer.Option(min=1, help="Measurements of each way; their medians are shown.")] = 3,
     only: Annotated[
-        str, typer.Option(help="Benchmarks whose names contain one of these, by comma; an hour by its whole name.")
+        str, typer.Option(help="Benchmarks whose names contain one of these, by comma; hours by their whole names.")
     ] = "",
     max_busy: Annotated[
         float, typer.Option(min=0.01, max=1, help="Wait before each benchmark until cores work less than this share.")

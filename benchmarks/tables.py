@@ -246,7 +246,7 @@ def whole_windows(results: Path) -> str:
 def _times(way: Result) -> str:
     """How often a whole window was measured."""
     count = len(way.get("runs", (way,)))
-    return "one run" if count == 1 else f"medians of {count} runs of the command and of the replica"
+    return "one run" if count == 1 else f"the command: median of {count} runs, all else: one run"
 
 
 def under_airflow(results: Path) -> str:
