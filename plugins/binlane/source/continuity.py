@@ -188,6 +188,9 @@ class Continuity:
             return
         file, self._file.has_head = self._file.name, True
         if self.is_new:
+            if self._doubt and str(self.gtids):
+                # the head has them, or not
+                self._check_same_history(file, set_of_head(head))
             self._raise_doubt()
             self.is_new = False
             self.gtids.add_head(head)

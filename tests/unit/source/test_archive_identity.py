@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from binlane.binlog.wire import HEADER, MAGIC
 from binlane.errors import SourceIdentityError
 from binlane.model import Flavor
 from binlane.sessions.server_proof import ServerProof, archive_identity, is_another_source, mariadb_identity
@@ -53,6 +54,35 @@ def test_a_window_that_ends_before_the_change_has_the_id_of_its_own_file(tmp_pat
     first = window(archive(tmp_path / "first", changed(Flavor.MARIADB)[0]), start)
     read = window(source, start, UntilPosition(first.end))
     assert read.identity == archive_identity(Flavor.MARIADB, 1)
+
+
+@pytest.mark.parametrize(
+    ("before", "refused"),
+    [
+        pytest.param([(1, 2)], "", id="it-has-what-was-read"),
+        pytest.param([(9, 5)], "without 0-1-2", id="another-one's"),
+    ],
+)
+def test_the_first_head_of_a_new_channel_may_show_that_a_changed_id_is_of_one_history(
+    before: list[tuple[int, int]], refused: str, tmp_path: Path
+) -> None:
+    first = log_file(1, (1, 2), server_id=1, end=T.STOP)
+    source = archive(tmp_path, first, log_file(2, (3,), server_id=101, restarted=True, before=before))
+    start = begin(source, f"binlog.000001:{_behind_head(first)}")
+    assert start.gtid_set == ""
+    if refused:
+        with pytest.raises(SourceIdentityError, match=refused):
+            window(source, start)
+    else:
+        assert window(source, start).transactions == 3
+
+
+def _behind_head(log: bytes) -> int:
+    """The offset behind the file's two first events."""
+    at = len(MAGIC)
+    for _ in range(2):
+        at += HEADER.unpack_from(log, at)[3]
+    return at
 
 
 @pytest.mark.parametrize("flavor", Flavor)
