@@ -172,9 +172,11 @@ def check_source(name: str, state: LogState, start: Start) -> None:
     """Whether a source in this state can have the place ``start`` and all that follows it. Raises SourceIdentityError,
     MissingLogError."""
     if is_another_source(start.identity, state.identity):
+        of_oldest = " (the family of an archive is its oldest file's: a folder each for the files of both)"
         raise SourceIdentityError(
-            f"{name}: expected the channel's source, {start.identity}, found {state.identity}: point "
-            "source.connection or source.archive of the channel at its own source; a new source needs a new channel"
+            f"{name}: expected the channel's source, {start.identity}, found {state.identity}"
+            f"{'' if state.closes_by_clock else of_oldest}: point source.connection or source.archive of the channel "
+            "at its own source; a new source needs a new channel"
         )
     if start.position.file not in state.files:
         raise missing_file(name, start.position.file, list(state.files))

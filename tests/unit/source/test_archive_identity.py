@@ -56,6 +56,18 @@ def test_a_window_that_ends_before_the_change_has_the_id_of_its_own_file(tmp_pat
     assert read.identity == archive_identity(Flavor.MARIADB, 1)
 
 
+def test_a_folder_with_files_of_both_families_has_that_of_the_oldest_one(tmp_path: Path) -> None:
+    """As it is kept over a migration: an index that names the newer ones alone hides no others."""
+    newer = log_file(2, (1, 2), Flavor.MARIADB, restarted=True)
+    start = begin(archive(tmp_path / "newer", newer, first=2), "oldest")
+    both = archive(tmp_path / "both", log_file(1, (1,), Flavor.MYSQL, end=T.STOP), newer)
+    (tmp_path / "both" / "binlog.index").write_text("./binlog.000002\n")
+    with pytest.raises(SourceIdentityError, match="is its oldest file's: a folder each for the files of both"):
+        window(both, start)
+    (tmp_path / "both" / "binlog.000001").unlink()
+    assert window(both, start).transactions == 2
+
+
 @pytest.mark.parametrize(
     ("before", "refused"),
     [
