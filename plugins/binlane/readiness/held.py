@@ -27,6 +27,7 @@ from binlane.precheck.target.portability import OF_OTHERS, trust, unsupported, u
 from binlane.precheck.target.server import check_time_zones
 from binlane.readiness.situation import Readiness
 from binlane.schema.compare import Severity
+from binlane.schema.normalize import collation_name
 from binlane.servers.catalog import read_databases
 from binlane.servers.stored_bodies import asking
 from binlane.sql.accounts import shown_accounts
@@ -124,7 +125,7 @@ def check_accounts(situation: Readiness) -> Iterator[Finding]:
 def check_programs(situation: Readiness) -> Iterator[Finding]:
     """Views, routines, triggers and events that the target does not take: its version, its settings."""
     if situation.source is not None:
-        yield from joined(_unsupported(situation))
+        yield from joined(itertools.chain(_unsupported(situation), _unknown_defaults(situation)))
 
 
 def check_program_texts(situation: Readiness) -> Iterator[Finding]:
@@ -256,6 +257,21 @@ def _unsupported(situation: Readiness) -> Iterator[Finding]:
                 subject = str(obj) if is_named else f"{obj}: {requirement.feature} {requirement.detail}".rstrip()
                 mend = (trust(target),) if is_named else ()
                 yield Finding(Severity.FATAL, subject, "a target that takes it", found, todo, mend=mend)
+
+
+def _unknown_defaults(situation: Readiness) -> Iterator[Finding]:
+    """Programs from under a default collation of their database that the target lacks: under another one their texts
+    compare in another way."""
+    for program in situation.programs:
+        default = program.database_collation
+        if default and collation_name(default) not in situation.collations:
+            where = f"{program.schema_object}: {default}, its database's collation when it was made"
+            found = f"{situation.target.version}, which does not know it"
+            todo = (
+                "make it anew on the source under a default that both servers have (ALTER DATABASE .. COLLATE, and "
+                "DROP and CREATE), or upgrade the target"
+            )
+            yield Finding(Severity.FATAL, where, "a target that has it", found, todo)
 
 
 def joined(findings: Iterable[Finding]) -> Iterator[Finding]:

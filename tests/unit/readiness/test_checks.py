@@ -87,6 +87,14 @@ def with_event(situation: Readiness) -> Readiness:
     return situation
 
 
+def with_default(collation: str) -> Readiness:
+    """Of a program from under a default that the target may not have."""
+    situation = ready()
+    event = Definition("EVENT", "shop", "e", b"CREATE EVENT e ...", database_collation=collation)
+    vars(situation).update(programs=(event,), requirements={}, collations=frozenset({"utf8mb4_general_ci"}))
+    return situation
+
+
 CASES: Final = {
     "family": (ready(source={"_version": (Flavor.MARIADB, "10.11.6-MariaDB")}), "expected a mariadb server", ""),
     "source-version": (ready(source={"_version": (Flavor.MYSQL, "5.7.44")}), "8.0.0 or newer, found 5.7.44", ""),
@@ -96,6 +104,11 @@ CASES: Final = {
         with_event(ready(target={"rows": told([(None,)])})),
         "target: time zone Mars/Base: expected known, found unknown",
         "mysql_tzinfo_to_sql /usr/share/zoneinfo | mysql --user=root --password mysql",
+    ),
+    "programs": (
+        with_default("utf8mb4_uca1400_ai_ci"),
+        "event shop.e: utf8mb4_uca1400_ai_ci, its database's collation when it was made: expected a target that has it",
+        "",
     ),
     "row-format": (
         ready(source={"variables": {**ROW, "binlog_format": "MIXED"}}),
@@ -238,6 +251,10 @@ def test_a_statement_is_for_the_server_of_its_check(check: str, server: str) -> 
 @pytest.mark.parametrize("name", FOUND_NOTHING)
 def test_a_situation_without_problems_has_no_findings(name: str) -> None:
     assert answer(name, {**COPY_CHECKS, **OTHER_CHECKS}[name], ready(source=FOUND_NOTHING[name])).findings == ()
+
+
+def test_a_program_from_under_a_default_that_the_target_has_is_taken() -> None:
+    assert answer("programs", COPY_CHECKS["programs"], with_default("utf8mb4_general_ci")).findings == ()
 
 
 def test_a_work_folder_that_cannot_be_written_is_named_and_another_is_left_empty(tmp_path: Path) -> None:
