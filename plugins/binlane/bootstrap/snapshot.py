@@ -78,6 +78,8 @@ def shared_snapshot(
             stack.enter_context(contextlib.closing(read_session(endpoint, compresses=compresses)))
             for _ in range(readers)
         )
+        for session in sessions:
+            session.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         stack.enter_context(kept_open(guard))
         stack.enter_context(kept_open(*sessions, seconds=kept_sessions.STREAMING_SECONDS))
         with contextlib.closing(read_session(endpoint)) as lock:
@@ -86,7 +88,6 @@ def shared_snapshot(
             _lock(endpoint, lock, ("FLUSH TABLES WITH READ LOCK",))
             # if anything fails, closing the connection releases the lock
             for session in sessions:
-                session.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
                 session.execute(_SNAPSHOT)
             position = _position(lock)
             _refuse_prepared(endpoint, lock)

@@ -6,7 +6,7 @@ import contextlib
 import re
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import pymysql
@@ -22,6 +22,7 @@ from binlane.model import Flavor, TableKey
 from binlane.repair.fence import writing
 from binlane.state.leases import held_by
 
+SNAPSHOT: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
 OK: Final = b"\x07\0\0\x01\0\0\0\x02\0\0\0"
 ENDED: Final = b"The client was disconnected by the server because of inactivity."
 
@@ -66,7 +67,7 @@ def seconds_of(statements: list[str]) -> int:
 def test_no_session_that_blocks_the_source_outlives_its_machine_for_long(
     flavor: Flavor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened = list[Recorded]()
+    opened, begun = list[Recorded](), list[list[str]]()
 
     def opening(_endpoint: object, **_: object) -> Session:
         opened.append(Recorded(flavor))
@@ -74,6 +75,13 @@ def test_no_session_that_blocks_the_source_outlives_its_machine_for_long(
 
     monkeypatch.setattr(snapshot, "read_session", opening)
     monkeypatch.setattr(snapshot, "_position", lambda _: None)
+    lock_all = snapshot._lock
+
+    def lock_and_look(endpoint: Endpoint, session: Session, statements: Sequence[str]) -> None:
+        lock_all(endpoint, session, statements)
+        begun[:] = [each.sent.copy() for each in opened[1:-1]]
+
+    monkeypatch.setattr(snapshot, "_lock", lock_and_look)
     monkeypatch.setattr(snapshot, "_refuse_prepared", lambda *_: None)
     endpoint = Endpoint(name="s", host="h", port=1, user="u", password="p")
     with snapshot.shared_snapshot(endpoint, 2, 30, lambda _: None):
@@ -84,6 +92,8 @@ def test_no_session_that_blocks_the_source_outlives_its_machine_for_long(
         assert seconds_of(guard.sent) == ALONE_SECONDS
         assert [seconds_of(each.sent) for each in readers] == [kept_sessions.STREAMING_SECONDS] * 2
         assert [each.turns for each in (guard, *readers)] == [1] * 3
+        # while no session can commit, each reader sends one statement: 64 of them, far away, take their time
+        assert [each.sent[len(before) :] for each, before in zip(readers, begun, strict=True)] == [[SNAPSHOT]] * 2
 
 
 def test_the_transaction_that_holds_the_channel_s_row_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
