@@ -55,8 +55,8 @@ class AuditEntry:
 def begin_entry(
     connection: Connection, channel: str, command: str, arguments: Mapping[str, str], *, by: str, digest: str = ""
 ) -> int:
-    """Add a row; its number. Deletes the channel's rows before the newest ``KEPT`` that are older than
-    ``KEPT_DAYS``."""
+    """Add a row; its number. Deletes the channel's rows before the newest ``KEPT``, up to the first one that is not
+    older than ``KEPT_DAYS``."""
     values = Arguments(tuple(arguments.items()))
     added = connection.execute(
         insert(audit).values(
@@ -68,8 +68,12 @@ def begin_entry(
     # by its own statement: a server deletes from no table that a subquery of the same statement reads
     oldest = select(audit.c.id).where(audit.c.channel == channel).order_by(audit.c.id.desc()).offset(KEPT - 1).limit(1)
     if (kept := connection.execute(oldest).scalar_one_or_none()) is not None:
+        # the search ends at the first young row, and the deletion, by ids, meets no other rows than it deletes
         old = text(f"{UTC_NOW} - INTERVAL {KEPT_DAYS} DAY")
-        connection.execute(delete(audit).where(audit.c.channel == channel, audit.c.id < kept, audit.c.at < old))
+        young = select(audit.c.id).where(audit.c.channel == channel, audit.c.at >= old).order_by(audit.c.id).limit(1)
+        first = connection.execute(young).scalar_one_or_none()
+        last = kept if first is None else min(kept, first)
+        connection.execute(delete(audit).where(audit.c.channel == channel, audit.c.id < last))
     return int(number)
 
 
