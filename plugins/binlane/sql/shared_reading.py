@@ -84,7 +84,8 @@ _HINT_ENDS: Final = re.compile(rb"/\*\+(?:'[^']*'|\"[^\"]*\"|`[^`]*`|(?!\*/)[^'\
 _UNENCRYPTED: Final = re.compile(rb"\s*(?:DEFAULT\s+)?ENCRYPTION\s*=?\s*(['\"])N\1\s*", re.I)
 """A clause of MySQL's dumps, which says what every server does."""
 _WAY_ON: Final = (
-    "(write it without that comment; for this one, skip it and run on the target what the source has executed)"
+    "(write it without that, or log such changes as rows: binlog_format=MIXED or ROW; for this one, skip it and run on "
+    "the target what the source has executed)"
 )
 _WAY_ON_OF_HINT: Final = (
     "(let the source SET it in the session instead, or log such statements as rows: binlog_format=MIXED or ROW)"
