@@ -116,23 +116,20 @@ def settable(mode: int, flavor: Flavor) -> int:
     return mode
 
 
-_BRINGING_ANSI_QUOTES: Final = {
-    Flavor.MYSQL: frozenset({"ANSI"}),
-    Flavor.MARIADB: frozenset({"ANSI", "DB2", "MAXDB", "MSSQL", "ORACLE", "POSTGRESQL"}),
-}
+_BRINGING_ANSI_QUOTES: Final = frozenset({"ANSI", "DB2", "MAXDB", "MSSQL", "ORACLE", "POSTGRESQL"})
 _MODE: Final = re.compile("[A-Z0-9_]+")
 
 
 def modes_there(names: str, flavor: Flavor) -> str:
     """What a session of a target of this family is sent for the modes that a server lists, and by which a text is read:
-    without those that MySQL 5.7 shows with each program and 8.0 has removed, and with ANSI_QUOTES where the target
-    makes it of another name. Raises ValueError for what no server lists: the target would take ``ansi_quotes``, or a
-    blank behind it, too."""
+    without those that MySQL 5.7 shows with each program and 8.0 has removed, and with ANSI_QUOTES where a server makes
+    it of another name, which stands alone in a dump (``mysqldump --compatible``). Raises ValueError for what no server
+    lists: the target would take ``ansi_quotes``, or a blank behind it, too."""
     listed = [name for name in names.split(",") if name]
     if (strange := next((name for name in listed if _MODE.fullmatch(name) is None), None)) is not None:
         raise ValueError(f"the sql_mode {shown(strange)!r}")
     kept = [name for name in listed if flavor is not Flavor.MYSQL or name not in REMOVED_FROM_MYSQL]
-    if "ANSI_QUOTES" not in kept and not _BRINGING_ANSI_QUOTES[flavor].isdisjoint(kept):
+    if "ANSI_QUOTES" not in kept and not _BRINGING_ANSI_QUOTES.isdisjoint(listed):
         kept.append("ANSI_QUOTES")
     return ",".join(kept)
 

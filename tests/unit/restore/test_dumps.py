@@ -19,6 +19,7 @@ from binlane.restore.dump_file import DumpFile
 from binlane.restore.dump_load import DumpLoad
 from binlane.source.copy_times import CopyTimes
 from binlane.source.protocol import EventSource
+from binlane.sql.charset import MODES_OF_TEXT
 
 HEAD = b"-- MariaDB dump\n-- CHANGE MASTER TO MASTER_LOG_FILE='binlog.000007', MASTER_LOG_POS=4711;\n"
 BODY = b"CREATE DATABASE `shop`;\nUSE `shop`;\nINSERT INTO `t` VALUES (1);\n"
@@ -165,8 +166,10 @@ def test_modes_that_mysql_has_removed_are_left_out() -> None:
     of_dump = b"/*!50003 SET sql_mode              = '%b' */"
     assert loading.statement(of_dump % mode.encode()) == f"SET sql_mode              = '{kept}'".encode()
     # what is sent is what the next statement is read by
-    assert loading.statement(of_dump % b"ORACLE,NO_KEY_OPTIONS") == b"SET sql_mode              = ''"
+    assert loading.statement(of_dump % b"NO_KEY_OPTIONS") == b"SET sql_mode              = ''"
     assert not loading._context.sql_mode
+    assert loading.statement(of_dump % b"ORACLE,NO_KEY_OPTIONS") == b"SET sql_mode              = 'ANSI_QUOTES'"
+    assert loading._context.sql_mode == MODES_OF_TEXT["ANSI_QUOTES"]
     assert load().statement(of_dump % mode.encode()) == f"SET sql_mode              = '{mode}'".encode()
 
 

@@ -90,6 +90,13 @@ def test_mysql_is_sent_no_mode_that_8_0_has_removed() -> None:
     assert modes_there("", MYSQL) == ""
 
 
+@pytest.mark.parametrize("name", ["DB2", "MAXDB", "MSSQL", "ORACLE", "POSTGRESQL"])
+def test_a_dump_for_another_database_has_its_names_in_double_quotes(name: str) -> None:
+    """``mysqldump --compatible`` of 5.7 sets the name of a combination alone."""
+    assert modes_there(f"NO_AUTO_VALUE_ON_ZERO,{name}", MYSQL) == "NO_AUTO_VALUE_ON_ZERO,ANSI_QUOTES"
+    assert modes_there(name, MARIADB) == f"{name},ANSI_QUOTES"
+
+
 @pytest.mark.parametrize("bit", [0x100, 0x400, 0x800, 0x1000, 0x1_0000, 0x2_0000, 0x4_0000, 1 << 27])
 @pytest.mark.parametrize("target", [MARIADB, MYSQL])
 def test_a_session_gets_no_mode_of_a_combination_that_was_not_logged(bit: int, target: Flavor) -> None:
