@@ -69,9 +69,12 @@ def naming(channel: str) -> Iterator[None]:
 
 _PUBLIC_USERS: Final = "abfss?|wasbs?|az|adl|oci|oss|gcs|gs|alluxio|sftp|ssh|ftp|hdfs|webhdfs|smb|cifs"
 """Schemes in whose URIs a name in front of the host is no secret: of a bucket or container, or of a user with a key."""
+_HOST: Final = r"(?:\[[^]/@]*\]|[^]/:@,[]*)"
+_PORT: Final = ":[0-9]{1,5}"
+"""Of HDFS a URI may have a list of hosts, each with its port."""
 _SECRET: Final = re.compile(
-    # an account whose password may have a slash or a blank; a number behind the colon is a port
-    r"://[^/]*:(?![0-9]{1,5}/)[^/]*(?:/.*)?@"
+    # an account whose password may have a slash or a blank
+    rf"://(?!(?:[^/:@]*@)?{_HOST}(?:{_PORT}(?:,{_HOST}{_PORT})*)?/)[^/:]*:.*@"
     # a token in place of an account
     rf"|(?<![a-z])(?!(?:{_PUBLIC_USERS})://)[a-z][a-z0-9+.-]*+://[^/]*@"
     # signatures and codes; a query that is known to be none

@@ -51,12 +51,17 @@ FOLDERS: Final = (
     f"ftp://user:?{SECRET}@127.0.0.1:1/logs",
     f"https://{SECRET}@127.0.0.1:1/logs",
     f"s3://{SECRET}@bucket/logs",
+    f"hdfs://user:8020,{SECRET}@127.0.0.1:1/logs",
+    f"ftp://user:8020,{SECRET}/x@127.0.0.1:1/logs",
 )
 """URIs of folders that name a secret: errors, notes and the state begin with a folder's URI. A line more is an attack
 more."""
 WITHOUT: Final = (
     "s3://bucket/a:b@c",
     "hdfs://user@name:8020/a@b",
+    "hdfs://nn1:8020,nn2:8020/user@realm/x",
+    "hdfs://[::1]:9000/a@b",
+    "hdfs://[fe80::1]/a@b",
     "wasbs://container@account.blob.core.windows.net/x",
     "s3://bucket/#recycle/x",
     "abfs://container@account.dfs.core.windows.net/x",
