@@ -27,6 +27,7 @@ HARMLESS: Final = (
     "`t` (\n  `a` int,\n  `b` int GENERATED ALWAYS AS (`a` + 1) VIRTUAL\n) ENGINE=InnoDB",
     "`t` (\n  `a` int DEFAULT NULL CHECK (`a` like 'x%')\n) ENGINE=Aria COMMENT='union=(x)'",
     "`t` (\n  `a` int /*!80023 INVISIBLE */\n) ENGINE=MEMORY AUTO_INCREMENT=7 ROW_FORMAT=DYNAMIC",
+    "`t` (\n  `nextval` char(36) DEFAULT (uuid()),\n  KEY `x` (`nextval`(9)) USING HASH\n) ENGINE=MEMORY",
 )
 ATTACKS: Final = (
     "DROP DATABASE app",
@@ -57,6 +58,13 @@ ATTACKS: Final = (
     "CREATE TEMPORARY TABLE `t` (`a` int) ENGINE=InnoDB /*M! AS SELECT 1 */",
     "CREATE TEMPORARY TABLE `t` (`a` int DEFAULT (@@secure_file_priv)) ENGINE=InnoDB",
     "CREATE TEMPORARY TABLE `t` (`a` int DEFAULT (@x := 1)) ENGINE=InnoDB",
+    "CREATE TEMPORARY TABLE `t` (`a` int, `b` bigint DEFAULT setval(`other`.`s`, 99)) ENGINE=InnoDB",
+    "CREATE TEMPORARY TABLE `t` (`a` int, `b` bigint DEFAULT (1 + nextval(`other`.`s`))) ENGINE=InnoDB",
+    "CREATE TEMPORARY TABLE `t` (`a` int, `b` bigint DEFAULT NEXT VALUE FOR `other`.`s`) ENGINE=InnoDB",
+    "CREATE TEMPORARY TABLE `t` (`a` int, `b` text DEFAULT sys_eval('id')) ENGINE=InnoDB",
+    "CREATE TEMPORARY TABLE `t` (`a` int, `b` text DEFAULT (concat(`sys_eval`('id')))) ENGINE=InnoDB",
+    "CREATE TEMPORARY TABLE `t` (`a` int, `b` text GENERATED ALWAYS AS (sys_eval('id')) VIRTUAL) ENGINE=InnoDB",
+    "CREATE TEMPORARY TABLE `t` (`a` int, CHECK (app.evil(`a`))) ENGINE=InnoDB",
     "CREATE TEMPORARY TABLE `t` (`a` int) ENGINE=InnoDB COMMENT='unterminated",
     "CREATE TEMPORARY TABLE `t` (`a` int) ENGINE=InnoDB (",
     "CREATE TEMPORARY TABLE ",

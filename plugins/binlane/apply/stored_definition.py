@@ -2,7 +2,8 @@
 
 Whoever can write to the schema ``binlane`` can change the text, and may have fewer privileges than the account. So the
 text may make a temporary table out of columns and keys, and nothing else: it reads no table (SELECT, LIKE), reaches no
-other table or server (MERGE, FEDERATED, CONNECT) and no file (DATA DIRECTORY).
+other table or server (MERGE, FEDERATED, CONNECT) and no file (DATA DIRECTORY), and what its columns compute moves no
+sequence and calls no function of a library.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from typing import Final
 from binlane.model import Flavor
 from binlane.sql.parse.engines import LOCAL_ENGINES
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
+from binlane.sql.parse.table_calls import called_elsewhere
 from binlane.state.stored_values import unexpected
 
 BEGINNING: Final = "CREATE TEMPORARY TABLE "
 _ENGINES: Final = LOCAL_ENGINES - {"merge", "mrg_myisam"}
-_NOWHERE: Final = frozenset({"SELECT", "INTO"})
+_NOWHERE: Final = frozenset({"SELECT", "INTO", "NEXT", "PREVIOUS", "NEXTVAL", "SETVAL", "LASTVAL"})
+"""Words of queries and of sequences. A name is in quotes."""
 _NOT_OUTSIDE: Final = frozenset(
     {"AS", "TABLE", "VALUES", "LIKE", "UNION", "CONNECTION", "DIRECTORY", "IGNORE", "REPLACE", "START", "WITH"}
 )
@@ -25,15 +28,22 @@ _NOT_OUTSIDE: Final = frozenset(
 
 def require_columns_alone(definition: str, flavor: Flavor) -> None:
     """Raises StateSchemaError unless the text, as SHOW CREATE TABLE shows one, makes a plain temporary table."""
+    if not has_columns_alone(definition, flavor):
+        raise unexpected(
+            "binlane.temporary.definition", "CREATE TEMPORARY TABLE with columns, keys and plain options", definition
+        )
+
+
+def has_columns_alone(definition: str, flavor: Flavor) -> bool:
+    """Whether the text, as SHOW CREATE TABLE shows one, makes a plain temporary table."""
     tokens: list[Token] = []
     try:
         lex(definition.removeprefix(BEGINNING), Dialect(flavor), tokens)
     except Unreadable:
-        tokens = []
-    if not definition.startswith(BEGINNING) or not tokens or not _is_plain(tokens):
-        raise unexpected(
-            "binlane.temporary.definition", "CREATE TEMPORARY TABLE with columns, keys and plain options", definition
-        )
+        return False
+    # the first token is the table's name
+    is_plain = definition.startswith(BEGINNING) and bool(tokens) and _is_plain(tokens)
+    return is_plain and called_elsewhere(tokens[1:], flavor) is None
 
 
 def _is_plain(tokens: list[Token]) -> bool:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from binlane.model import Flavor, TableKey
+from binlane.model import Flavor, Item, ItemKind, LogPosition, TableKey
 from binlane.precheck.statements.body_parts import Body
 from binlane.precheck.statements.function_names import _calls_of_body
+from binlane.sql.logged_statement import LoggedText
 from binlane.sql.programs.comparison import Difference
 from binlane.sql.temporary_routines import tokens_of
+from tests.unit.precheck.situations import PLAN, said, situation, target_of
 
 
 @pytest.mark.parametrize("flavor", list(Flavor))
@@ -28,3 +32,29 @@ def test_a_word_of_the_grammar_is_no_function(body: str, called: list[str], flav
     difference = Difference(TableKey("d", "f()"), "function d.f", "", "")
     found = _calls_of_body(Body(difference, "d", tokens_of(body, flavor) or (), True), frozenset(), flavor)
     assert [call.name for call in found] == called
+
+
+@pytest.mark.parametrize("flavor", list(Flavor))
+@pytest.mark.parametrize(
+    ("statement", "has_finding"),
+    [
+        ("CREATE TABLE t (a TEXT DEFAULT (sys_eval('id')))", True),
+        ("ALTER TABLE t ADD a TEXT AS (`sys_eval`('id')) VIRTUAL", True),
+        ("CREATE TABLE t (a TEXT DEFAULT (other('id')))", False),
+        ("CREATE TABLE t (a CHAR(36) DEFAULT (uuid()), sys_eval INT, KEY sys_eval (sys_eval, a(9)))", False),
+        ("CREATE PROCEDURE p() SELECT sys_eval('id')", False),
+    ],
+)
+def test_a_column_computes_with_no_library_of_the_target_alone(
+    statement: str, has_finding: bool, flavor: Flavor
+) -> None:
+    """Of an archive, which has no server to ask."""
+    item = Item(ItemKind.DDL, statement.encode())
+    text = LoggedText.of(5, LogPosition("binlog.000007", 4711), item, flavor)
+    target = target_of(Flavor.MARIADB)
+    own = frozenset({"sys_eval()", "`sys_eval`()"})
+    object.__setattr__(target, "ask", lambda _read, spellings: own & {*spellings})
+    made = situation(target, replace(PLAN, flavor=flavor), texts=[text])
+    found = said(made, "function-names")
+    assert bool(found) is has_finding
+    assert all("sys_eval()" in each for each in found)

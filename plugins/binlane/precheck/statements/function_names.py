@@ -26,8 +26,10 @@ from binlane.safe_text import shown
 from binlane.schema.compare import Severity
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.cursor import is_symbol
+from binlane.sql.parse.engines import defines_table
 from binlane.sql.parse.functions import ADJACENT_ONLY, BEFORE_PARENTHESIS, BUILTIN
 from binlane.sql.parse.lexer import Token, TokenKind
+from binlane.sql.parse.table_calls import calls_elsewhere
 from binlane.sql.program_names import folded_name
 from binlane.sql.programs.reach import naming, plain_name
 from binlane.work.logged_statements import LaneStatement
@@ -56,6 +58,11 @@ _TODO: Final = (
     "(docs/control.md) and make its changes on the target by hand"
 )
 
+_TODO_OF_TABLE: Final = (
+    "make the table on the target by hand, without that function, and leave the statement out (binlane skip), or "
+    "exclude the table"
+)
+
 
 class NamedCall(NamedTuple):
     """A call of a function by its name alone."""
@@ -76,6 +83,7 @@ class NamedCall(NamedTuple):
 def check_function_names(situation: Situation) -> Iterator[Finding]:
     """Calls that are a stored function's on one of the two servers, and on the other one of the server's own; also with
     ``allow_unsafe``: the target would call another function than the source has called."""
+    yield from islice(_findings_of_tables(situation), _MOST_FINDINGS)
     needs = situation.needs
     makes_views = needs.ddl and any(_runs(each) for each in situation.every_text)
     if not (needs.statements or needs.loads or makes_views):
@@ -94,6 +102,25 @@ def check_function_names(situation: Situation) -> Iterator[Finding]:
     differing = _differing(situation, called) if called else {}
     if differing:
         yield from islice(_findings(situation, found, differing, stored, behind=behind), _MOST_FINDINGS)
+
+
+def _findings_of_tables(situation: Situation) -> Iterator[Finding]:
+    """Functions that a table's columns compute with, and that are not built in: MariaDB takes one of a library, and
+    calls it for rows. No server takes a stored one there."""
+    found = [(each, call) for each in situation.every_text for call in _calls_of_table(each)]
+    differing = _differing(situation, {call for _, call in found}) if found else {}
+    for each, call in found:
+        if call in differing:
+            what = f"{call.name}(): a function of the server's own, or of a library, on one of them alone"
+            expected = "columns that compute by functions that both servers have"
+            yield Finding(Severity.FATAL, each.where, expected, what, _TODO_OF_TABLE, each.seqno)
+
+
+def _calls_of_table(logged: LoggedText) -> Iterator[NamedCall]:
+    tokens = logged.tokens
+    for at in calls_elsewhere(tokens, logged.flavor) if defines_table(tokens) else ():
+        if not (at and is_symbol(tokens[at - 1], ".")):
+            yield NamedCall(tokens[at].text, tokens[at].kind is TokenKind.NAME, tokens[at + 1].gap)
 
 
 def _findings(

@@ -59,7 +59,7 @@ def engine_places(tokens: Sequence[Token]) -> Iterator[int]:
     ENGINE may also be a column's name. Behind it stands an equals sign, a string, or an engine that servers are known
     to have, if it is the option; and in parentheses it is one of a partition.
     """
-    if not _defines_table(tokens):
+    if not defines_table(tokens):
         # the body of a program may compare or set a column of that name
         return
     depth, has_partitions, is_made = 0, False, any(token.upper == "CREATE" for token in tokens)
@@ -85,7 +85,7 @@ def engine_places(tokens: Sequence[Token]) -> Iterator[int]:
 def has_computed_default(tokens: Sequence[Token]) -> bool:
     """Whether a statement that makes or alters a table sets one of the variables for its engine, in SET STATEMENT, to
     what is no name of an engine: an expression, a number, a variable. Raises Unreadable."""
-    if not _defines_table(tokens):
+    if not defines_table(tokens):
         return False
     for begin, end in clause_of(tokens).assignments:
         sign = next((at for at in range(begin, end) if is_symbol(tokens[at], "=", ":=")), end)
@@ -111,7 +111,8 @@ def engine_elsewhere(tokens: Sequence[Token]) -> str | None:
     return None
 
 
-def _defines_table(tokens: Sequence[Token]) -> bool:
+def defines_table(tokens: Sequence[Token]) -> bool:
+    """Whether a statement makes or alters a table, or a sequence; behind MariaDB's variables of one statement, too."""
     try:
         begin = clause_of(tokens).body
     except Unreadable:

@@ -61,6 +61,27 @@ old_password password percentile_cont percentile_disc pointn replace_oracle rpad
 sformat srid st_boundary st_isring st_pointonsurface st_relate startpoint substr_oracle sys_guid to_char touches
 trim_oracle x y
 """
+_LATER_COMMON: Final = """
+st_geomcollfromtxt st_geometrycollectionfromtext st_geometrycollectionfromwkb st_geometryfromtext st_geometryfromwkb
+st_linefromwkb st_linestringfromtext st_linestringfromwkb st_mlinefromtext st_mlinefromwkb st_mpointfromtext
+st_mpointfromwkb st_mpolyfromtext st_mpolyfromwkb st_multilinestringfromtext st_multilinestringfromwkb
+st_multipointfromtext st_multipointfromwkb st_multipolygonfromtext st_multipolygonfromwkb st_numinteriorring
+st_pointfromwkb st_polyfromwkb st_polygonfromtext st_polygonfromwkb
+"""
+_LATER_MYSQL: Final = """
+distance etag from_vector json_duality_object st_lineinterpolatepoints string_to_vector to_vector vector_dim
+vector_distance vector_to_string
+"""
+_LATER_MARIADB: Final = """
+date_format_oracle format_pico_time geomcollfromtext geomcollfromwkb geometrycollectionfromtext
+geometrycollectionfromwkb geometryfromtext geometryfromwkb json_array_intersect json_key_value
+json_object_filter_keys json_object_to_array json_schema_valid kdf linefromtext linefromwkb linestringfromtext
+linestringfromwkb mlinefromtext mlinefromwkb mpointfromtext mpointfromwkb mpolyfromtext mpolyfromwkb
+multilinestringfromtext multilinestringfromwkb multipointfromtext multipointfromwkb multipolygonfromtext
+multipolygonfromwkb pointfromtext pointfromwkb polyfromtext polyfromwkb polygonfromtext polygonfromwkb st_collect
+st_geohash st_isvalid st_latfromgeohash st_longfromgeohash st_pointfromgeohash st_simplify st_validate to_date
+to_number trunc uuid_v4 uuid_v7 vec_distance vec_distance_cosine vec_distance_euclidean vec_fromtext vec_totext
+"""
 _ADJACENT_ONLY: Final = """
 ADDDATE BIT_AND BIT_OR BIT_XOR CAST COUNT CURDATE CURTIME DATE_ADD DATE_SUB EXTRACT GROUP_CONCAT MAX MID MIN NOW
 POSITION SESSION_USER STD STDDEV STDDEV_POP STDDEV_SAMP SUBDATE SUBSTR SUBSTRING SUM SYSDATE SYSTEM_USER TRIM VARIANCE
@@ -78,6 +99,11 @@ BUILTIN: Final[Mapping[Flavor, frozenset[str]]] = {
     Flavor.MARIADB: frozenset(f"{_COMMON} {_MARIADB}".upper().split()),
 }
 """Names in upper case, by flavor."""
+LATER: Final[Mapping[Flavor, frozenset[str]]] = {
+    Flavor.MYSQL: frozenset(f"{_LATER_COMMON} {_LATER_MYSQL}".upper().split()),
+    Flavor.MARIADB: frozenset(f"{_LATER_COMMON} {_LATER_MARIADB}".upper().split()),
+}
+"""Functions that only some series have, by flavor: the server's own where no stored function can be meant."""
 ADJACENT_ONLY: Final = frozenset(_ADJACENT_ONLY.split())
 """Built in only if the parenthesis follows without a blank (unless IGNORE_SPACE is set); else a stored function."""
 BEFORE_PARENTHESIS: Final = frozenset(_BEFORE_PARENTHESIS.split())

@@ -1,0 +1,84 @@
+"""The functions that the definition of a table calls: in defaults, generated columns, checks, keys and partitions.
+
+MariaDB takes a function of a library there (in a default, or in a virtual column), and calls it for rows of whoever
+writes or reads them, as the server's own account. A stored function is taken by no server. So what the family has not
+built in is one of a library, or one of a later version than binlane knows.
+(``Item_udf_func::check_vcol_func_processor`` of MariaDB; MySQL refuses both, error 3770 and its like.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from binlane.model import Flavor
+from binlane.sql.parse.cursor import is_symbol
+from binlane.sql.parse.functions import BEFORE_PARENTHESIS, BUILTIN, LATER
+from binlane.sql.parse.lexer import Token, TokenKind
+
+_TYPES: Final = """
+BIT BLOB CHARACTER DEC ENUM FIXED FLOAT4 FLOAT8 INT1 INT2 INT3 INT4 INT8 LONG MEDIUMINT NATIONAL NCHAR NUMBER NUMERIC
+NVARCHAR PRECISION RAW REAL TEXT VARCHAR2 VARCHARACTER VARYING VECTOR
+"""
+_CLAUSES: Final = """
+ADD ALWAYS AUTO BTREE CHECK COLUMN COLUMNS DEFAULT FULLTEXT HASH INDEX INTO LINEAR LIST MAXVALUE NULL PERIOD PRIMARY
+RANGE RTREE SPATIAL SYSTEM_TIME THAN UNION UNIQUE
+"""
+_UNITS: Final = "SECOND MINUTE HOUR DAY WEEK MONTH QUARTER YEAR"
+_NO_CALL: Final = BEFORE_PARENTHESIS | frozenset(f"{_TYPES} {_CLAUSES} {_UNITS}".split())
+"""Words in front of a parenthesis that are no calls."""
+_KEYS: Final = frozenset({"KEY", "INDEX", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"})
+_OBJECTS: Final = _KEYS | {"TABLE", "EXISTS", "REFERENCES", "PARTITION", "SUBPARTITION"}
+"""Words behind which the name of a table, key or partition stands. None of them is an operator in front of a call."""
+_KEY_TYPES: Final = frozenset({"BTREE", "HASH", "RTREE"})
+_NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
+
+
+def called_elsewhere(tokens: Sequence[Token], flavor: Flavor) -> str | None:
+    """The first function in a CREATE or ALTER TABLE that servers of the family have not built in, as the text names it,
+    with ``()``; None if there is none."""
+    return next((f"{tokens[at].text}()" for at in calls_elsewhere(tokens, flavor)), None)
+
+
+def calls_elsewhere(tokens: Sequence[Token], flavor: Flavor) -> Iterator[int]:
+    """The places of the names of all of these functions."""
+    lists = list[bool]()
+    for at, token in enumerate(tokens):
+        if is_symbol(token, ")") and lists:
+            lists.pop()
+        if not is_symbol(token, "("):
+            continue
+        is_named = at > 0 and tokens[at - 1].kind in _NAMES and not _is_known(tokens, at - 1, flavor)
+        if is_named and not (lists and lists[-1] and _is_length(tokens, at)):
+            yield at - 1
+        lists.append(_is_list_of_columns(tokens, at))
+
+
+def _is_known(tokens: Sequence[Token], at: int, flavor: Flavor) -> bool:
+    """Whether what stands in front of a parenthesis is no call, or one of a function that is built in."""
+    named = tokens[at]
+    begin = at
+    while begin > 1 and is_symbol(tokens[begin - 1], "."):
+        begin -= 2
+    if begin > 0 and tokens[begin - 1].upper in _OBJECTS:
+        return True
+    if begin > 1 and tokens[begin - 1].upper == "FOR" and tokens[begin - 2].upper == "PERIOD":
+        return True
+    if begin < at:
+        return False
+    name = named.text.upper()
+    return named.upper in _NO_CALL or name in BUILTIN[flavor] or name in LATER[flavor]
+
+
+def _is_list_of_columns(tokens: Sequence[Token], at: int) -> bool:
+    """Whether the parenthesis at ``at`` has the columns of a key, some of them with a length."""
+    before = [token.upper for token in tokens[max(at - 3, 0) : at]]
+    if before[-1:] and before[-1] in _KEY_TYPES:
+        return before[-2:-1] in (["USING"], ["TYPE"])
+    return not _KEYS.isdisjoint(before[-2:])
+
+
+def _is_length(tokens: Sequence[Token], at: int) -> bool:
+    """Whether the parenthesis at ``at``, behind a column's name, has a number alone."""
+    inside = tokens[at + 1 : at + 3]
+    return len(inside) == 2 and inside[0].kind is TokenKind.NUMBER and is_symbol(inside[1], ")")
