@@ -22,6 +22,10 @@ from binlane.sql.requirements import CHANGED, DEFINER, PRIVILEGE, Requirement
 _Version = tuple[int, int, int]
 _SINCE_ABSENT: Final = (8, 2, 0)
 _ACCOUNT: Final = "account "
+_TODO_OF_LIBRARY: Final = (
+    "drop on the target by hand, out of its binlog, the function that the source has dropped, and leave the statement "
+    "out (binlane skip)"
+)
 
 
 def check_statement_privileges(situation: Situation) -> Iterator[Finding]:
@@ -82,20 +86,30 @@ def lacking_for_definers(
 
 
 def check_owned(situation: Situation) -> Iterator[Finding]:
-    """DROP FUNCTION without a database name, for a function of an account with SYSTEM_USER.
+    """DROP FUNCTION without a database name, for a function of an account with SYSTEM_USER, or for one of a library.
 
-    The session's own database stands for it. A loadable function of that name is nobody's, and goes first.
+    The session's own database stands for it, but servers look for a function of a library first, which is nobody's.
+    The log does not say which of them the source has dropped, unless its session had no database, or the window has
+    made the function of the library.
     """
-    target = situation.target
-    for each in situation.asked.texts if _knows_system_users(target) else ():
+    target, made = situation.target, set[str]()
+    for each in situation.asked.texts:
+        if (of_library := _made_of_library(each)) is not None:
+            made.add(of_library)
         name = _dropped(each)
         if name is None or not each.context.database:
+            continue
+        if name.lower() not in made and name.lower() in _loadable(target):
+            what = f"{name} of a library, which would be dropped in place of {each.context.database}.{name}"
+            yield Finding(Severity.FATAL, each.where, "no function of a library", what, _TODO_OF_LIBRARY, each.seqno)
+            continue
+        if not _knows_system_users(target):
             continue
         requirement = Requirement(CHANGED, f"function {each.context.database}.{name}")
         needed = _lacking(target.grants, SYSTEM_USER) if _is_owned(requirement, target.accounts) else ()
         if needed and target.accounts.are_unseen:
             yield _unseen(target, requirement, each.seqno)
-        elif needed and name.lower() not in target.loadable_functions:
+        elif needed:
             yield _finding(target, requirement, each.seqno, needed)
 
 
@@ -108,6 +122,19 @@ def _dropped(statement: LoggedText) -> str | None:
         return None
     rest = statement.tokens[4 if statement.words[2:4] == ("IF", "EXISTS") else 2 :]
     return rest[0].text if len(rest) == 1 else None
+
+
+def _made_of_library(statement: LoggedText) -> str | None:
+    """The name of the function of a library that it makes, in lower case."""
+    words = statement.words[:9]
+    if words[:1] != ("CREATE",) or "FUNCTION" not in words or "SONAME" not in statement.words:
+        return None
+    return statement.tokens[statement.words.index("SONAME") - 3].text.lower()
+
+
+def _loadable(target: Target) -> Collection[str]:
+    """In lower case. An account that may not read their table may not drop one either."""
+    return () if target.grants.missing(("SELECT",), "mysql") else target.loadable_functions
 
 
 def _finding(target: Target, requirement: Requirement, seqno: int, needed: tuple[str, ...]) -> Finding:
