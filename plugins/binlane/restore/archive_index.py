@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
-from typing import Final
+from typing import IO, Final
 
 import numpy as np
 import pyarrow as pa
@@ -61,6 +61,10 @@ SCHEMA: Final = pa.schema(
     ]
 )
 _SHAPE: Final = struct.Struct("<3q")
+_ENDS: Final = 8
+"""Bytes behind the metadata of a Parquet file: their length, and a word."""
+_LARGEST_FOOTER: Final = 64 << 20
+"""Bytes. The metadata have the facts twice, with two GTID sets of at most 8 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,12 +336,12 @@ def name_of(stored: str) -> str:
 
 
 def read_facts(folder: WorkFolder, stored: str) -> IndexedFile:
-    """The facts of a file. Raises PlanError for an index that is damaged or of another version."""
+    """The facts of a file. Raises PlanError for an index that is damaged, too large or of another version."""
     name = name_of(stored)
     where = f"{folder.uri}/{name}"
     try:
         with folder.open(name) as file:
-            found = pq.read_metadata(file).metadata or {}
+            found = pq.read_metadata(io.BytesIO(_footer(file, where))).metadata or {}
     except (OSError, pa.ArrowException) as exc:
         raise PlanError(f"{where}: cannot be read: {exc}; `binlane archive index` makes it anew") from exc
     value = INDEX.parsed(found.get(_KEY, b""), where)
@@ -346,6 +350,22 @@ def read_facts(folder: WorkFolder, stored: str) -> IndexedFile:
             f"{where}: expected version {FORMAT.versions}, found {version}; `binlane archive index` makes it anew"
         )
     return INDEX.load(IndexedFile, value, where)
+
+
+def _footer(file: IO[bytes], where: str) -> bytes:
+    """The end of a Parquet file, from its metadata on, whose length its last eight bytes begin with. Raises PlanError
+    for one that no index has: pyarrow would allocate up to 4 GB before it reads it."""
+    size = file.seek(0, io.SEEK_END)
+    file.seek(max(size - _ENDS, 0))
+    end = file.read(_ENDS)
+    length = int.from_bytes(end[:4], "little")
+    if length > _LARGEST_FOOTER:
+        raise PlanError(
+            f"{where}: expected at most {_LARGEST_FOOTER >> 20} MiB of metadata, found {plural(length, 'byte')}; "
+            "`binlane archive index` makes it anew"
+        )
+    file.seek(max(size - _ENDS - length, 0))
+    return file.read(length + _ENDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""An archive's index that another account has made and this one may not read: it is not used, and one line tells it."""
+"""An archive's index that this account may not read, or that is no index: it is not used, and one line tells it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import NoReturn
 
 import pytest
 
+from binlane.errors import PlanError
 from binlane.model import Flavor, LogPosition
 from binlane.restore import ruled_out
-from binlane.restore.archive_index import ArchiveIndex, folder_of, index_file, name_of
+from binlane.restore.archive_index import ArchiveIndex, folder_of, index_file, name_of, read_facts
 from binlane.restore.ruled_out import RuledOut
 from binlane.source.archive import ArchiveSource
 from binlane.work.files import WorkFolder
@@ -60,6 +61,38 @@ def test_files_without_gtids_are_passed_over_together_by_the_time_of_their_rotat
     assert [each.file[-1] for each in first] == ["2", "3"][:passed]
     passage = runs.passage(first)
     assert (passage is not None) is (late == 0)
+
+
+def test_an_index_that_says_it_has_gigabytes_of_metadata_is_named_and_not_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Three of them would be allocated for it. It is a sparse file."""
+    source = archive(tmp_path, *(log_file(number, (number,), Flavor.MYSQL) for number in (1, 2)))
+    folder = folder_of(str(tmp_path))
+    folder.replace(name_of("binlog.000001"), b"PAR1")
+    with Path(folder.path(name_of("binlog.000001"))).open("r+b") as file:
+        file.seek(3 << 30)
+        file.write((3_000_000_000).to_bytes(4, "little") + b"PAR1")
+    with pytest.raises(
+        PlanError, match=r"binlog\.000001\.parquet: expected at most 64 MiB of metadata, found 3,000,000,000"
+    ):
+        read_facts(folder, "binlog.000001")
+    caplog.set_level(logging.INFO)
+    found = ArchiveIndex(source).of("binlog.000001")
+    assert (found.facts, "64 MiB" in found.why) == (None, True)
+
+
+@pytest.mark.parametrize("size", [0, 7, 8, 12])
+def test_a_cut_index_is_named(size: int, tmp_path: Path) -> None:
+    source = archive(tmp_path, log_file(1, (1,), Flavor.MYSQL), log_file(2, (2,), Flavor.MYSQL))
+    whole = index_file(source, "binlog.000001", "binlog.000001")[1]
+    folder = folder_of(str(tmp_path))
+    for cut in (whole[:size], whole[len(whole) - size :]):
+        folder.replace(name_of("binlog.000001"), cut)
+        with pytest.raises(PlanError, match=r"binlog\.000001\.parquet: (cannot be read|expected at most)"):
+            read_facts(folder, "binlog.000001")
+    folder.replace(name_of("binlog.000001"), whole)
+    assert read_facts(folder, "binlog.000001").transactions == 1
 
 
 def test_an_index_is_readable_to_whoever_comes_to_the_archive(tmp_path: Path) -> None:
