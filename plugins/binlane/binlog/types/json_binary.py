@@ -114,8 +114,8 @@ _NUMBERS: Final = {
 _UNSIGNED: Final = frozenset({_UINT16, 8, 10})
 _INLINED: Final = {2: frozenset({_LITERAL, _INT16, _UINT16}), 4: frozenset({_LITERAL, _INT16, _UINT16, 7, 8})}
 """Types whose value stands where others have their offset, by the width of an offset."""
-_MAX_DEPTH: Final = 100
-"""``JSON_DOCUMENT_MAX_DEPTH``: no server makes a deeper document."""
+MAX_DEPTH: Final = 100
+"""``JSON_DOCUMENTMAX_DEPTH``: no server makes a deeper document."""
 _ESCAPES: Final = {
     **{code: f"\\u{code:04x}" for code in range(32)},
     **{ord(character): f"\\{letter}" for character, letter in zip('"\\\b\t\n\f\r', '"\\btnfr', strict=True)},
@@ -205,8 +205,8 @@ class _Reader:
     _numbers: Mapping[int, struct.Struct] = field(default_factory=lambda: _NUMBERS)
 
     def value(self, type_code: int, at: int, depth: int) -> Json:
-        if depth > _MAX_DEPTH:
-            raise ValueError(f"JSON: deeper than {_MAX_DEPTH}")
+        if depth > MAX_DEPTH:
+            raise ValueError(f"JSON: deeper than {MAX_DEPTH}")
         if type_code in (_SMALL_OBJECT, _LARGE_OBJECT, _SMALL_ARRAY, _LARGE_ARRAY):
             return self._container(type_code, at, depth)
         if type_code == _LITERAL:

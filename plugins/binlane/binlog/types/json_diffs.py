@@ -6,12 +6,13 @@ MySQL logs paths in one spelling: ``$``, then ``.name`` or ``."any text"`` for m
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from binlane.binlog.types.json_binary import DiffKind, Json, JsonDiff, JsonDiffs, JsonDocument, JsonObject
+from binlane.binlog.types.json_binary import MAX_DEPTH, DiffKind, Json, JsonDiff, JsonDiffs, JsonDocument, JsonObject
 
 _LEG: Final = re.compile(r'\.(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<name>[^.\[\]"\s]+))|\[(?P<cell>\d+)\]', re.DOTALL)
 Leg = str | int
@@ -22,7 +23,10 @@ _Edit = Callable[[Json, Leg, Json], Json]
 def changed(document: Json, diffs: JsonDiffs) -> Json:
     """The document with all diffs applied; their values must be documents. Raises ValueError if a diff does not fit."""
     for diff in diffs.diffs:
-        legs = tuple(_legs(diff.path))
+        # one more than there may be, of a path of any length
+        legs = tuple(itertools.islice(_legs(diff.path), MAX_DEPTH + 1))
+        if len(legs) > MAX_DEPTH:
+            raise ValueError(f"JSON diff: a path of more than {MAX_DEPTH} legs")
         value = diff.value.root if isinstance(diff.value, JsonDocument) else None
         if legs:
             document = _at(document, legs, value, _EDITS[diff.kind], diff)

@@ -27,6 +27,8 @@ UNFIT = [
     (REPLACE, "$.c", "1"), (REPLACE, "$.bb[3]", "1"), (INSERT, "$.a", "1"), (INSERT, "$.a.b", "1"),
     (INSERT, "$.bb.k", "1"), (REMOVE, "$.c", None), (REMOVE, "$.bb[3]", None), (REMOVE, "$", None), (INSERT, "$", "1"),
     (REPLACE, "a", "1"), (REPLACE, "$.", "1"), (REPLACE, "$[last]", "1"), (REPLACE, "$.a.b.c", "1"),
+    # each [0] fits whatever is there
+    (REPLACE, "$.a" + 5_000 * "[0]", "1"),
 ]  # fmt: skip
 
 
