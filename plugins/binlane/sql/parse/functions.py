@@ -73,7 +73,7 @@ distance etag from_vector json_duality_object st_lineinterpolatepoints string_to
 vector_distance vector_to_string
 """
 _LATER_MARIADB: Final = """
-date_format_oracle format_pico_time geomcollfromtext geomcollfromwkb geometrycollectionfromtext
+date_format_oracle format_bytes format_pico_time geomcollfromtext geomcollfromwkb geometrycollectionfromtext
 geometrycollectionfromwkb geometryfromtext geometryfromwkb json_array_intersect json_key_value
 json_object_filter_keys json_object_to_array json_schema_valid kdf linefromtext linefromwkb linestringfromtext
 linestringfromwkb mlinefromtext mlinefromwkb mpointfromtext mpointfromwkb mpolyfromtext mpolyfromwkb
