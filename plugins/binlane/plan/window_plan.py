@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
@@ -36,10 +37,12 @@ from binlane.plan.block.size_choice import SizeChoice
 from binlane.plan.division import Division, Placement
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.transaction.xa import PreparedGroup
+from binlane.rename_rules import LONGEST
 from binlane.schema.canonical import canonical_pieces
 from binlane.sql.requirements import Requirement
 
 _AGAIN: Final = "; run the plan job again"
+_FILE: Final = re.compile(r"[0-9]{6,}\.parquet")
 _TABLE_ID: Final = bytes(6)
 
 
@@ -104,7 +107,8 @@ class RuleCounts:
 
 @dataclass(frozen=True, slots=True)
 class LaneFile:
-    """One lane file: a lane's blocks of one segment; ``name`` is its path in the plan's folder."""
+    """One lane file: a lane's blocks of one segment; ``name`` is its path in the plan's folder,
+    ``lanes/LANE/NUMBER.parquet``."""
 
     name: str
     first_seqno: int
@@ -328,7 +332,18 @@ class WindowPlan:
         values["altered"] = {part: values.pop(name) for part, name in altered.items() if name in values}
         if "demands" in values:
             values["requirements"] = values.pop("demands")
-        return PLAN.load(cls, values, where)
+        plan: WindowPlan = PLAN.load(cls, values, where)
+        plan._check_names(where)
+        return plan
+
+    def _check_names(self, where: str) -> None:
+        """A lane file is one of its lane in the plan's folder: whoever makes a plan names no other file of a worker."""
+        for lane, files in enumerate(self.files):
+            begin = f"lanes/{lane:04d}/"
+            for file in files:
+                if not file.name.startswith(begin) or _FILE.fullmatch(file.name, len(begin)) is None:
+                    expected = f"expected {begin}NNNNNN.parquet, found {file.name[:LONGEST]!r}"
+                    raise PlanError(f"{where}: a file of lane {lane}: {expected}{_AGAIN}")
 
 
 PLAN: Final = Codec(

@@ -67,7 +67,7 @@ PLAN = WindowPlan(
     end_gtid_set="0-1-20",
     end_time=9.5,
     lane_rows=(ROWS, RowCounts(), RowCounts()),
-    files=tuple((LaneFile(f"lanes/{lane}/1.parquet", 11, 20, 1, 3, 100, ""),) for lane in range(3)),
+    files=tuple((LaneFile(f"lanes/{lane:04d}/000001.parquet", 11, 20, 1, 3, 100, ""),) for lane in range(3)),
 )
 KEY = PlanKey("c", "w1", "d1")
 

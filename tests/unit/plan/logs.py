@@ -155,7 +155,13 @@ class MemorySink:
         digest = hashlib.sha256(repr(self.blocks).encode()).hexdigest()
         transactions = sum(header.transactions for header in headers)
         return LaneFile(
-            f"lanes/{self.lane}", headers[0].first_seqno, headers[-1].last_seqno, len(headers), transactions, 0, digest
+            f"lanes/{self.lane:04d}/000000.parquet",
+            headers[0].first_seqno,
+            headers[-1].last_seqno,
+            len(headers),
+            transactions,
+            0,
+            digest,
         )
 
 

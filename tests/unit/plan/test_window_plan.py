@@ -114,6 +114,32 @@ def test_a_file_that_is_no_plan_is_refused_by_name(data: bytes) -> None:
         WindowPlan.from_json(data, "w/plan.json")
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("/etc/passwd", "../../other/lanes/0000/000001.parquet", "lanes/0001/000001.parquet", "lanes/0000/../../x"),
+        *(
+            "lanes/0000/000001.parquet/x",
+            "parts/0000/000001.parquet",
+            "lanes/0000/000001.parquet\n",
+            "manifest.json",
+            "",
+        ),
+    ],
+)
+def test_a_plan_names_the_files_of_its_own_lanes_alone(name: str) -> None:
+    """Whoever makes plans would have a worker open, and tell the digest of, any file."""
+    files = [
+        [[file, 11, 12, 1, 2, 3, "00"]] if lane == 0 else []
+        for lane in range(3)
+        for file in ["lanes/0000/000001.parquet"]
+    ]
+    assert WindowPlan.from_json(edited(files=files)).files[0][0].blocks == 1
+    files[0][0][0] = name
+    with pytest.raises(PlanError, match=r"w/plan\.json: a file of lane 0: expected lanes/0000/NNNNNN\.parquet"):
+        WindowPlan.from_json(edited(files=files), "w/plan.json")
+
+
 def test_every_missing_key_is_noticed() -> None:
     for key in json.loads(PLAN.to_json()):
         values = json.loads(PLAN.to_json())
