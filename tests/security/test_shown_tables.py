@@ -7,6 +7,8 @@ target when it makes the object there. A line more is an attack more.
 from __future__ import annotations
 
 import contextlib
+import itertools
+import re
 from typing import Final
 
 import pytest
@@ -57,6 +59,14 @@ LOGGED: Final = {
     ),
 }
 """Definitions with a query, which a server writes anew for its log, with rows behind it."""
+FORMS: Final = (
+    ("USE app", "{}"),
+    ("USE other", "app.{}"),
+    ("USE other", "IF NOT EXISTS app.{}"),
+    ("USE app; SET SESSION sql_quote_show_create = 0", "{}"),
+    ("USE other; SET SESSION sql_mode = 'ANSI_QUOTES'", "app.{}"),
+)
+"""Settings in which a server writes the name and the columns of a table in another form, and the name as given."""
 KEPT: Final = {
     Flavor.MARIADB: "(a INT) DATA DIRECTORY='{folder}/x y' AS SELECT 1 AS a",
     Flavor.MYSQL: "(a INT) SECONDARY_ENGINE='x' AS SELECT 1 AS a",
@@ -207,18 +217,23 @@ def test_a_clause_that_a_logged_table_hides_is_not_run(
 ) -> None:
     flavor, rows = channel.source.flavor, "SET SESSION binlog_format = ROW"
     folder = tmp_path_factory.mktemp("x")
-    # a MyISAM table's folder has to be there
-    (folder / "x' AS SELECT 7 AS a -- ").mkdir()
+    for number in range(len(FORMS) * len(LOGGED[flavor])):
+        # a MyISAM table's folder has to be there
+        (folder / str(number) / "x' AS SELECT 7 AS a -- ").mkdir(parents=True)
     kept = f"CREATE TABLE kept {KEPT[flavor]}".format(folder=folder)
     run_on(channel.source, "CREATE DATABASE app", "USE app", rows, kept)
     assert channel.run() is not None
     assert channel.target.query("SELECT a FROM app.kept") == [(1,)]
-    for number, text in enumerate(LOGGED[flavor]):
-        run_on(channel.source, "USE app", rows, f"CREATE TABLE t{number} {text}".format(folder=folder))
-    logged = [text for text in _logged(channel.source) if b"CREATE TABLE `t" in text]
-    assert len(logged) == len(LOGGED[flavor])
+    run_on(channel.source, "CREATE DATABASE other", log=False)
+    for number, ((settings, name), text) in enumerate(itertools.product(FORMS, LOGGED[flavor])):
+        table = f"CREATE TABLE {name.format(f't{number}')} {text}".format(folder=folder / str(number))
+        run_on(channel.source, rows, *settings.split("; "), table)
+    logged = [text.partition(b"; ")[2] for text in _logged(channel.source) if re.search(rb"CREATE TABLE .*t\d", text)]
+    assert len(logged) == len(LOGGED[flavor]) * len(FORMS)
+    assert {sql[13:14] for sql in logged} == {b"`", b'"', b"t", b"I"}
     for sql in logged:
-        assert hidden_clause(sql.partition(b"; ")[2], SessionContext(), flavor) is not None, sql
+        mode = 4 if b'TABLE "' in sql else 0
+        assert hidden_clause(sql, SessionContext(sql_mode=mode), flavor) is not None, sql
     with pytest.raises(UnsupportedEventError, match=r"a table whose .* hides a clause behind it"):
         channel.run()
     assert channel.target.query("SHOW TABLES FROM app") == [("kept",)]
@@ -226,7 +241,8 @@ def test_a_clause_that_a_logged_table_hides_is_not_run(
 
 def _logged(server: PrivateServer) -> list[bytes]:
     place = "SHOW BINARY LOG STATUS" if server.flavor is Flavor.MYSQL else "SHOW MASTER STATUS"
-    return [row[-1].encode() for row in server.query(f"SHOW BINLOG EVENTS IN '{server.query(place)[0][0]}'")]
+    events = server.query(f"SHOW BINLOG EVENTS IN '{server.query(place)[0][0]}'")
+    return [info.encode() for _, _, kind, *_, info in events if kind == "Query"]
 
 
 def test_nothing_hides_in_what_a_server_writes_anew(channel: Channel) -> None:

@@ -21,29 +21,38 @@ from binlane.sql.words import words_of
 
 _FILLED_BELOW: Final = re.compile(rb"(?<=\n\)) START TRANSACTION(?=[ \n]|\Z)")
 """Stands between the columns and the options. The server writes a line break inside a literal as ``\\n``."""
-_COMPOSED_TABLE: Final = re.compile(rb"CREATE (?:OR REPLACE )?TABLE (?:IF NOT EXISTS )?[`\"]")
+_COMPOSED_TABLE: Final = re.compile(rb"CREATE (?:OR REPLACE )?TABLE ")
+_QUOTED: Final = rb"`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\""
+"""Double quotes under ANSI_QUOTES."""
+_NAME: Final = rb"(?:" + _QUOTED + rb"|[\w$\x80-\xff]+)"
+"""Without quotes under ``sql_quote_show_create = 0``."""
+_IN_DATABASE: Final = _NAME + rb"(?:\." + _NAME + rb")?"
+"""Servers write the database where it is not the session's, or was given."""
 _LIKE_COMPOSED: Final = re.compile(
-    rb"CREATE (?:OR REPLACE )?TABLE (?:IF NOT EXISTS )?(?:`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\") \(\n  [`\"]"
+    rb"CREATE (?:OR REPLACE )?(?:TEMPORARY )?TABLE (?:IF NOT EXISTS )?"
+    + _IN_DATABASE
+    + rb" \(\n  (?:[`\"]|[\w$\x80-\xff]+ [a-z])"
 )
 """The format of ``store_create_info``, in which CREATE TABLE ... LIKE a temporary table is logged; clients may use it,
 too."""
-_NAME: Final = rb"(?:`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\")"
 _DEFINER: Final = re.compile(rb"(?:CREATE|ALTER)\b[^`'\"]*?DEFINER=(?P<spelled>" + _NAME + rb"@" + _NAME + rb")")
 _VIEW: Final = re.compile(
-    rb"(?:CREATE|ALTER) .*?\bVIEW (?P<spelled>" + _NAME + rb"(?:\." + _NAME + rb")?(?:\([^)]*\))?) AS ", re.S
+    rb"(?:CREATE|ALTER) .*?\bVIEW (?:IF NOT EXISTS )?(?P<spelled>" + _IN_DATABASE + rb"(?:\([^)]*\))?) AS ", re.S
 )
 _ROUTINE: Final = re.compile(
-    rb"CREATE .*?\b(?:PROCEDURE|FUNCTION) (?:IF NOT EXISTS )?(?P<spelled>" + _NAME + rb")\(", re.S
+    rb"CREATE .*?\b(?:PROCEDURE|FUNCTION) (?:IF NOT EXISTS )?(?P<spelled>" + _IN_DATABASE + rb")\(", re.S
 )
 _ACCOUNT: Final = re.compile(
     rb"\s*(?P<spelled>(?:CREATE\s+USER|ALTER\s+USER|SET\s+PASSWORD|GRANT\b.*?\bON)\b.*)", re.S | re.I
 )
 """Account statements that MySQL rewrites (``rewrite_query``); it logs GRANT role, REVOKE, RENAME and DROP unchanged."""
-_COMPOSED_GRANT: Final = re.compile(rb"\s*GRANT\b[^'\"]*? ON [^'\"]*? TO '", re.I)
+_COMPOSED_GRANT: Final = re.compile(
+    rb"\s*GRANT\b(?:" + _QUOTED + rb"|[^'`\"])*? ON (?:" + _QUOTED + rb"|[^'`\"])*? TO '", re.I
+)
 _REWRITES: Final = (8, 0, 0)
 """From MySQL 8.0 on a GRANT of privileges has no literals, and all its names come from the server's dictionary."""
 _COMMENT: Final = re.compile(rb"\n    COMMENT '(?P<spelled>(?:[^'\\]|\\.|'')*)'\n", re.S)
-_IS_ROUTINE: Final = re.compile(rb"CREATE [^\n(]*?\b(?:PROCEDURE|FUNCTION) ")
+_IS_ROUTINE: Final = re.compile(rb"CREATE (?:" + _QUOTED + rb"|[^\n(`\"])*?\b(?:PROCEDURE|FUNCTION|PACKAGE) ")
 _AS_GIVEN: Final = {
     "DIRECTORY": frozenset({"", "INDEX", "PARTITION"}),
     "SECONDARY_ENGINE": frozenset({"", "SECONDARY_ENGINE_ATTRIBUTE", "PARTITION"}),
@@ -127,7 +136,7 @@ def hidden_clause(sql: bytes, context: SessionContext, flavor: Flavor) -> str | 
         if depth == 0 and token.upper in _AS_GIVEN and (value := words.value(at)) is not None:
             behind = words.tokens[value + 1].upper if value + 1 < len(words.tokens) else ""
             if behind not in _AS_GIVEN[token.upper]:
-                return f"a table whose {token.upper} hides a clause behind it"
+                return f"a table whose {token.upper} hides a clause behind it (write that option last)"
     return None
 
 

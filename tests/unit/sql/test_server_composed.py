@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor, SessionContext
-from binlane.sql.server_composed import in_its_charset, spelled_twice, without_transaction_clause
+from binlane.sql.server_composed import (
+    hidden_clause,
+    in_its_charset,
+    is_composed_table,
+    spelled_twice,
+    without_transaction_clause,
+)
 
 MARIADB, MYSQL = Flavor.MARIADB, Flavor.MYSQL
 LATIN1, UTF8MB4 = 8, 45
@@ -31,6 +37,13 @@ NAMED = [
     (b"CREATE TABLE `t` (\n  `" + UMLAUT + b"` int NOT NULL\n) ENGINE=InnoDB", "LIKE a temporary table", MYSQL),
     (b"CREATE TABLE IF NOT EXISTS `t` (\n  `a` int\n) COMMENT='" + UMLAUT + b"'", "LIKE a temporary table", MARIADB),
     (b'CREATE OR REPLACE TABLE "t" (\n  "' + UMLAUT + b'" int\n)', "LIKE a temporary table", MARIADB),
+    (b"CREATE TABLE `d`.`t` (\n  `" + UMLAUT + b"` int\n)", "LIKE a temporary table", MYSQL),
+    (b"CREATE TABLE d.t (\n  " + UMLAUT + b" int\n)", "LIKE a temporary table", MARIADB),
+    (CREATE + b"PROCEDURE `d`.`" + UMLAUT + b"`()\nSELECT 1", "routine's name", MYSQL),
+    (b"CREATE DEFINER=a@`%` PROCEDURE IF NOT EXISTS d." + UMLAUT + b"()\nSELECT 1", "routine's name", MYSQL),
+    (b"CREATE DEFINER=" + UMLAUT + b"@`%` TRIGGER t BEFORE INSERT ON u FOR EACH ROW SET @a = 1", "definer", MARIADB),
+    (b"CREATE ALGORITHM=UNDEFINED DEFINER=a@h VIEW d." + UMLAUT + b" AS SELECT 1", "view's name", MYSQL),
+    (b"CREATE DEFINER=`a(`@`%` PACKAGE p\n    COMMENT '" + UMLAUT + b"'\nAS a INT; END", "comment", MARIADB),
     (b"CREATE USER '" + UMLAUT + b"'@'h' IDENTIFIED WITH 'p' AS '$A$0'", "account statement", MYSQL),
     (b"ALTER USER '" + UMLAUT + b"'@'h' COMMENT '\xfc'", "account statement", MYSQL),
     (b"GRANT SELECT ON `d`.`" + UMLAUT + b"` TO 'a'@'h'", "account statement", MYSQL),
@@ -60,6 +73,7 @@ def test_two_character_sets_in_one_statement_are_named(sql: bytes, what: str, fl
         (b"CREATE TABLE `\xfc` (a INT COMMENT '\xfc')", MYSQL),
         (b"CREATE TABLE `\xfc` (\n  `\xfc` int COMMENT '\xfc'\n)", MYSQL),
         (b"CREATE TABLE " + UMLAUT + b" (a INT)", MYSQL),
+        (b"CREATE TABLE t (\n  a INT COMMENT '" + UMLAUT + b"'\n)", MYSQL),
         (b"GRANT `r\xfc` TO `\xfc`@`h`", MYSQL),
         (b"REVOKE SELECT ON d.`\xfc` FROM `\xfc`@`h`", MYSQL),
         (b"GRANT SELECT ON d.`\xfc` TO `\xfc`@`h`", MARIADB),
@@ -102,13 +116,42 @@ def test_a_clause_that_cannot_be_told_from_a_name_is_not_guessed() -> None:
         without_transaction_clause(b"CREATE TABLE t (a int)  START TRANSACTION")
 
 
+NAMES = [b"`t`", b"`d`.`t`", b'"t"', b'"d"."t"', b"t", b"d.t", b"d.`t x`", b"`d``(`.t", UMLAUT]
+
+
+@pytest.mark.parametrize("verb", [b"CREATE", b"CREATE OR REPLACE", b"CREATE TEMPORARY"])
+@pytest.mark.parametrize("condition", [b"", b"IF NOT EXISTS "])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_clause_behind_an_option_as_it_was_given_is_found_whatever_the_name_s_form_is(
+    verb: bytes, condition: bytes, name: bytes
+) -> None:
+    for column in (b"`a`", b'"a"', b"a"):
+        for options, flavor in (
+            (b"DATA DIRECTORY='/x' AS SELECT Host FROM mysql.global_priv #/'", MARIADB),
+            (b"SECONDARY_ENGINE=x ENGINE=MRG_MYISAM UNION=(other.t)", MYSQL),
+        ):
+            table = verb + b" TABLE " + condition + name + b" (\n  " + column + b" int\n) ENGINE=InnoDB "
+            mode = 4 if b'"' in table else 0
+            assert hidden_clause(table + options, context(UTF8MB4, mode), flavor) is not None, table
+            last = options.partition(b" AS ")[0].partition(b" ENGINE")[0]
+            assert hidden_clause(table + last, context(UTF8MB4, mode), flavor) is None, table
+
+
+def test_a_table_in_a_transaction_of_rows_is_the_server_s_text_whatever_the_name_s_form_is() -> None:
+    for name in NAMES:
+        assert is_composed_table(b"CREATE OR REPLACE TABLE " + name + b" (\n  a int\n)")
+    assert not is_composed_table(b"CREATE TEMPORARY TABLE `t` (\n  a int\n)")
+
+
 def test_a_grant_of_mysql_8_is_read_in_the_character_set_that_the_server_writes_it_in() -> None:
-    composed = "GRANT SELECT ON `tenant_ä`.* TO 'u'@'localhost'".encode()
-    assert in_its_charset(composed, context(LATIN1), MYSQL, (8, 0, 11)).charset_client == UTF8MB4
+    composed = "GRANT SELECT ON {}.* TO 'u'@'localhost'"
+    for name in ("`tenant_ä`", '"tenant_ä"', "tenant_ä", "`tenant_ä\"'`"):
+        sql = composed.format(name).encode()
+        assert in_its_charset(sql, context(LATIN1), MYSQL, (8, 0, 11)).charset_client == UTF8MB4
     as_it_was = context(LATIN1)
     for sql, flavor, version in (
-        (composed, MYSQL, (5, 7, 44)),
-        (composed, MARIADB, (10, 11, 6)),
+        (composed.format("`tenant_ä`").encode(), MYSQL, (5, 7, 44)),
+        (composed.format("`tenant_ä`").encode(), MARIADB, (10, 11, 6)),
         ("GRANT SELECT ON `tenant_ä`.* TO 'u'@'localhost'".encode("latin-1"), MYSQL, (8, 0, 11)),
         ("REVOKE SELECT ON `tenant_ä`.* FROM u@localhost".encode(), MYSQL, (8, 0, 11)),
         ("CREATE USER 'ä'@'localhost'".encode(), MYSQL, (8, 0, 11)),

@@ -46,6 +46,8 @@ _SEPARATORS: Final = re.compile(
 )
 """The clauses that the server composes, whatever the client's text was: with all separators, and with backslashes,
 whatever the session's sql_mode is. The rest of the statement is the client's text, or has no literals."""
+_NAMES: Final = re.compile(rb"(?:`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|[^`\"])*?(?: SET (?=\S)|\Z)", re.DOTALL)
+"""Columns and variables behind those clauses, quoted, under ANSI_QUOTES in double quotes, or not at all."""
 _ESCAPED: Final[Mapping[bytes, bytes]] = {b"0": b"\0", b"b": b"\b", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 """What the servers write behind a backslash (``pretty_print_str``); other bytes stand for themselves."""
 
@@ -172,7 +174,9 @@ def local_query(event: ExecuteLoadQuery, pieces: Iterable[memoryview], flavor: F
     tail = _SEPARATORS.sub(lambda clauses: re.sub(_LITERAL, spelled, clauses[0], flags=re.DOTALL), sql[end:], count=1)
     name = b" LOCAL INFILE '" + FILE_NAME.encode() + b"'"
     whole = sql[:start] + name + _WORDS[event.duplicates] + b" INTO" + tail
-    return replace(event.query, sql=whole, context=_in_one_charset(tail, context, flavor))
+    expressions = _expressions(sql, end)
+    composed = tail[: len(tail) - len(expressions)]
+    return replace(event.query, sql=whole, context=_in_one_charset(composed, expressions, context, flavor))
 
 
 def _check_escapes(pieces: Iterable[memoryview]) -> None:
@@ -185,19 +189,25 @@ def _check_escapes(pieces: Iterable[memoryview]) -> None:
         )
 
 
-def _in_one_charset(tail: bytes, context: SessionContext, flavor: Flavor) -> SessionContext:
+def _expressions(sql: bytes, end: int) -> bytes:
+    """What stands behind SET, in a statement whose INTO ends at ``end``."""
+    clauses = _SEPARATORS.search(sql, end)
+    names = _NAMES.match(sql, end if clauses is None else clauses.end())
+    return b"" if names is None else sql[names.end() :]
+
+
+def _in_one_charset(composed: bytes, expressions: bytes, context: SessionContext, flavor: Flavor) -> SessionContext:
     """The context with the character set of the text behind INTO: names are logged in UTF-8, and on MariaDB the
     expressions behind SET as well; on MySQL these are logged in the session's character set. Raises ValueError for a
     text in both."""
-    if is_utf8_client(context) or tail.isascii():
+    if is_utf8_client(context) or (composed + expressions).isascii():
         return context
-    composed, _, expressions = tail.partition(b" SET `")
     if flavor is Flavor.MYSQL and composed.isascii():
         return context
     # the bytes of a literal with a character set are not converted
     is_whole = expressions.isascii() if flavor is Flavor.MYSQL else _WITH_CHARSET.search(expressions) is None
     try:
-        tail.decode()
+        (composed + expressions).decode()
     except UnicodeDecodeError:
         is_whole = False
     if not is_whole:

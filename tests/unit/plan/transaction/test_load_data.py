@@ -131,6 +131,22 @@ def test_names_and_values_are_in_one_character_set(
     assert part.context.charset_client == expected
 
 
+@pytest.mark.parametrize("form", ["`{}`", '"{}"', "{}"])
+def test_the_values_are_found_in_each_form_of_a_name(form: str) -> None:
+    column, hidden = form.format("b").encode(), form.format("c SET `b").encode()
+    named = (column,) if form == "{}" else (column, hidden.replace(b" `b`", b" ``b`"))
+    for name in named:
+        tail = b" TABLE t%b (%b) SET %b= concat('%b')"
+        (part,) = parts(
+            begin(1, b"1\n"), execute(1, tail=tail % (b"", name, column, LATIN), status=LATIN1), flavor=Flavor.MYSQL
+        )
+        assert part.context.charset_client == 8
+        for value in (LATIN, UTF8):
+            events = (begin(1, b"1\n"), execute(1, tail=tail % (UTF8, name, column, value), status=LATIN1))
+            with pytest.raises(UnsupportedEventError, match="another character set than the rest"):
+                parts(*events, flavor=Flavor.MYSQL)
+
+
 def test_files_of_several_ids_may_come_in_between_each_other() -> None:
     first, second, plain = parts(
         *(begin(1, b"a"), begin(2, b"x"), append(1, b"b"), begin(3, b"failed"), append(2, b"y"), delete(3)),
