@@ -12,6 +12,7 @@ from typing import Any, Final
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk.execution_time.xcom import XCom
 from airflow.serialization.serialized_objects import DagSerialization
 
 from binlane.config import load_channel
@@ -105,7 +106,7 @@ def run_dag(
         for name, value in channel.environment.items():
             monkeypatch.setenv(name, value)
 
-        def run(*, marks: bool = False, **form: Any) -> tuple[str, dict[str, str], str]:
+        def run(*, marks: bool = False, approves: Any = None, **form: Any) -> tuple[str, dict[str, str], str]:
             dag = DagBag(folder).dags[DAG_ID]
             for task in dag.tasks:
                 task.retry_delay = dt.timedelta(0)
@@ -113,7 +114,7 @@ def run_dag(
             with pytest.MonkeyPatch.context() as patch:
                 if not marks:
                     # a person approves
-                    patch.setattr(ApprovalOperator, "execute", lambda *_, **__: ANSWER)
+                    patch.setattr(ApprovalOperator, "execute", approves or (lambda *_, **__: ANSWER))
                 done = dag.test(run_conf={**FORM, **form}, mark_success_pattern=APPROVE if marks else None)
             tasks = {ti.task_id: str(ti.state) for ti in done.get_task_instances()}
             return str(done.state), tasks, capsys.readouterr().out
@@ -135,9 +136,12 @@ def test_an_approval_that_somebody_has_marked_as_a_success_is_none(
 
 @pytest.mark.parametrize("answer", [None, {"chosen_options": ["Reject"]}, {"chosen_options": []}, "Approve"])
 def test_no_other_answer_approves(answer: Any) -> None:
-    require_approved(ANSWER)
+    shown = {"facts": {}}
+    assert require_approved(ANSWER, shown) is shown
     with pytest.raises(ConfigError, match="expected the answer Approve of a person"):
-        require_approved(answer)
+        require_approved(answer, shown)
+    with pytest.raises(ConfigError, match="expected the answer Approve of a person"):
+        require_approved(ANSWER, None)
 
 
 def test_a_restore_is_planned_and_carried_out_and_a_retry_goes_on_with_it(
@@ -204,6 +208,26 @@ def test_a_plan_that_is_another_one_by_then_is_not_carried_out(
     assert (state, tasks[PLAN], tasks[RESTORE]) == ("failed", "success", "failed")
     assert expected in said
     assert scene.databases() <= {"back"}
+    assert list((channel.channels.parent / "restores").glob("*")) == []
+
+
+def test_a_plan_that_is_made_behind_the_approval_is_not_approved(
+    channel: Channel, run_dag: Callable[[Channel], Runs], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who may edit runs clears the plan's task alone."""
+    scene = scene_of(channel)
+
+    def of_the_plan_before(_: Any, context: Any) -> Any:
+        _dump_is_another(scene)
+        again = context["task"].dag.get_task(PLAN).python_callable()
+        ti = context["ti"]
+        XCom.set("return_value", again, dag_id=ti.dag_id, task_id=PLAN, run_id=ti.run_id)
+        return ANSWER
+
+    state, tasks, said = run_dag(channel)(approves=of_the_plan_before)
+    assert (state, tasks[APPROVE], tasks[RESTORE]) == ("failed", "success", "failed"), said
+    assert "expected the plan that was approved" in said
+    assert scene.databases() == set()
     assert list((channel.channels.parent / "restores").glob("*")) == []
 
 

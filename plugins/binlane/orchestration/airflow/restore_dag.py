@@ -36,15 +36,14 @@ APPROVE: Final = "approve_plan"
 RESTORE: Final = "restore_databases"
 _APPROVED: Final = "Approve"
 """The provider's word for it."""
-TEXT_KEY: Final = "approval"
-"""XCom key of the plan as a person reads it."""
-_SUBJECT: Final = f"Restore {{{{ ti.xcom_pull(task_ids='{PLAN}')['subject'] }}}}"
-_BODY: Final = f"{{{{ ti.xcom_pull(task_ids='{PLAN}', key='{TEXT_KEY}') }}}}"
+SHOWN_KEY: Final = "shown"
+"""XCom key of the plan that a person was shown, of the task that has shown it."""
 _PLAN_DOC: Final = "Makes the plan, as `binlane restore` does without --yes: nothing is written."
 _APPROVE_DOC: Final = "Waits until a person has read the plan. A rejected plan leaves nothing behind."
 _RESTORE_DOC: Final = (
-    "Makes the plan again, and carries it out if it is the one that was approved; otherwise it says what has changed. "
-    "A retry, or a run after the task was cleared, goes on with what an interrupted attempt has begun."
+    "Makes the plan again, and carries it out if it is the one that was shown and approved, whatever `plan_restore` "
+    "has planned since; otherwise it says what has changed. A retry, or a run after the task was cleared, goes on with "
+    "what an interrupted attempt has begun."
 )
 
 log = logging.getLogger(__name__)
@@ -107,10 +106,14 @@ def _plan(channel: ChannelConfig) -> BaseOperator:
             require_copied(channel, [old for old, _ in definition.databases], definition.tables)
         view = restore_plan.plan_view(plan)
         log.info("%s", as_text(view))
-        # a block of code would be one line there
-        context["ti"].xcom_push(TEXT_KEY, "\n\n".join(grid.markdown() for grid in view))
         note(context, f"planned, nothing is written yet: {shown_facts(plan.facts)}")
-        return {"subject": one_line(shown_facts(plan.facts)), "digest": plan.digest, "facts": dict(plan.facts)}
+        return {
+            "subject": one_line(shown_facts(plan.facts)),
+            # a block of code would be one line there
+            "text": "\n\n".join(grid.markdown() for grid in view),
+            "digest": plan.digest,
+            "facts": dict(plan.facts),
+        }
 
     return StepOperator(task_id=PLAN, python_callable=plan_restore, retries=RETRIES, doc_md=_PLAN_DOC)
 
@@ -119,18 +122,29 @@ def _approve() -> BaseOperator:
     # no DAG of the other kinds needs it
     from airflow.providers.standard.operators.hitl import ApprovalOperator
 
-    return ApprovalOperator(task_id=APPROVE, subject=_SUBJECT, body=_BODY, doc_md=_APPROVE_DOC)
+    class PlanApproval(ApprovalOperator):
+        """Shows the plan of this moment, and keeps it: the plan's task may run again while this one waits, or later."""
+
+        def execute(self, context: Context) -> Any:
+            planned = context["ti"].xcom_pull(task_ids=PLAN)
+            self.subject, self.body = f"Restore {planned['subject']}", planned["text"]
+            context["ti"].xcom_push(SHOWN_KEY, planned)
+            return super().execute(context)
+
+    return PlanApproval(task_id=APPROVE, subject="Restore", doc_md=_APPROVE_DOC)
 
 
-def require_approved(answer: Any) -> None:
-    """Raises ConfigError unless a person has approved: whoever may edit runs can mark the task as a success, and that
-    is no answer of somebody who may give one (`Required Actions`)."""
+def require_approved(answer: Any, shown: Any) -> Mapping[str, Any]:
+    """The plan that was shown and approved. Raises ConfigError unless a person has approved one: whoever may edit runs
+    can mark the task as a success, and that is no answer of somebody who may give one (`Required Actions`)."""
     # the provider's HITLTriggerEventSuccessPayload
-    if not isinstance(answer, Mapping) or answer.get("chosen_options") != [_APPROVED]:
+    is_approved = isinstance(answer, Mapping) and answer.get("chosen_options") == [_APPROVED]
+    if not is_approved or not isinstance(shown, Mapping):
         raise ConfigError(
             f"task {APPROVE}: expected the answer {_APPROVED} of a person, found none: the task was marked as a "
             "success, or cleared since; clear it, let somebody answer who may (Required Actions), and clear this task"
         )
+    return shown
 
 
 def _restore(channel: ChannelConfig) -> BaseOperator:
@@ -139,11 +153,13 @@ def _restore(channel: ChannelConfig) -> BaseOperator:
         from binlane.orchestration.terminal import Terminal, as_text
 
         context = get_current_context()
-        planned = context["ti"].xcom_pull(task_ids=PLAN)
+        ti = context["ti"]
+        with airflow_errors():
+            shown = ti.xcom_pull(task_ids=APPROVE, key=SHOWN_KEY)
+            planned = require_approved(ti.xcom_pull(task_ids=APPROVE), shown)
+            request = _request(context, channel)
         facts = planned["facts"]
         with airflow_errors(facts["restore"]):
-            require_approved(context["ti"].xcom_pull(task_ids=APPROVE))
-            request = _request(context, channel)
             done = restore.restore_approved(
                 request, facts, _folder(channel), Terminal(), by=author_of(context), resolve=resolve_connection
             )
