@@ -274,6 +274,25 @@ def test_a_routine_is_the_same_by_each_spelling_of_its_name(family: str, call: s
     assert _accounts_and_state(channel) == before
 
 
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def test_a_letter_of_swe7_calls_no_routine_unseen(family: str, channel_of: ChannelOf) -> None:
+    channel = channel_of(family, family)
+    prepared(channel)
+    function = "CREATE FUNCTION app.avil() RETURNS INT MODIFIES SQL DATA SQL SECURITY INVOKER BEGIN"
+    function += f" IF @@server_id <> {channel.source.query('SELECT @@server_id')[0][0]} THEN"
+    function += " DELETE FROM other.victim; END IF; RETURN 1; END"
+    for server in (channel.source, channel.target):
+        run_on(server, "GRANT EXECUTE ON *.* TO test_u@'%'", function, log=False)
+    as_user(channel, "SET NAMES swe7", "INSERT INTO app.t VALUES (app.`{vil`())")
+    before = channel.target.query("SELECT * FROM other.victim")
+
+    with pytest.raises(BinlaneError, match="a client character set that is not read"):
+        channel.run()
+
+    assert channel.source.query("SELECT n FROM app.t") == [(1,)]
+    assert channel.target.query("SELECT * FROM other.victim") == before
+
+
 @requires_mysql
 def test_a_function_with_a_quoted_name_asks_all_the_same(channel_of: ChannelOf) -> None:
     channel = channel_of("mysql", "mysql")

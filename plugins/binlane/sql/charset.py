@@ -37,13 +37,18 @@ _FORMS: Final[Mapping[str, re.Pattern[bytes]]] = {
 """The multi-byte characters of each character set whose second byte may be ASCII."""
 _LETTER: Final = b"\xff"
 _SWE7: Final = "swe7"
-"""Swedish letters in place of these characters of ASCII. Outside of quotes, three of them remain what they are in ASCII
-to the servers' lexers (tried on both): the at sign, the vertical bar and the backquote. A backslash is a letter there,
-and escapes a quote inside a literal: texts with one are not read."""
+"""Swedish letters in place of some characters of ASCII. To a client of it ```a.`{vil`()``` calls ``ävil``, and a
+backslash is a letter, which escapes a quote inside a literal (tried on both servers). Names are looked for in the bytes
+of statements, too, so a text with one of these letters is read only if it stands in a literal or a comment."""
 _SWE7_LETTERS: Final = str.maketrans("@[\\]^`{|}~", "ÉÄÖÅÜéäöåü")
+_IN_NAME: Final = rf"[^@\[\\\]^`{{|}}~\x7f{_HIDDEN}\"]*"
 _SWE7_PIECE: Final = re.compile(
-    r"'[^']*'|\"[^\"]*\"|`[^`]*`|/\*.*?\*/|(?:--(?=[\x00-\x20\x7f])|\#)[^\n]*|(?P<letter>[\[\]^{}~])", re.S
+    r"(?P<literal>'[^'\\]*')|/\*(?!M?!).*?\*/|(?:--(?=[\x00-\x20\x7f])|\#)[^\n]*"
+    rf"|`{_IN_NAME}`(?!`)|\"{_IN_NAME}\"(?!\")|(?P<unread>/\*|[\[\\\]^`{{}}~\x7f{_HIDDEN}'\"])",
+    re.S,
 )
+"""The at sign and the vertical bar remain what they are outside of quotes. A conditional comment is none to one of the
+servers, and a text in double quotes is a name in some modes."""
 _MASK: Final = bytes(range(128)) + _LETTER * 128
 _FIRST_WORD: Final = re.compile(rb"[\s(]*[A-Za-z]*")
 
@@ -105,7 +110,7 @@ def has_eight_bits(charset: str) -> bool:
 def is_read(sql: bytes, context: SessionContext) -> bool:
     """Whether the lexer can read a statement in its client's character set."""
     name = _charset(context.charset_client)
-    return name in _UTF8 or (name == _SWE7 and b"\\" not in sql) or _decoder(name) is not None
+    return name in _UTF8 or (name == _SWE7 and _is_read_in_swe7(sql)) or _decoder(name) is not None
 
 
 def decoded(sql: bytes, context: SessionContext) -> str:
@@ -116,7 +121,7 @@ def decoded(sql: bytes, context: SessionContext) -> str:
     name = _charset(context.charset_client)
     if name in _UTF8:
         return sql.decode("utf-8", "replace")
-    if name == _SWE7 and b"\\" not in sql:
+    if name == _SWE7 and _is_read_in_swe7(sql):
         return _SWE7_PIECE.sub(_with_letters, sql.decode("ascii", "replace"))
     decode = _decoder(name)
     if decode is not None:
@@ -125,11 +130,13 @@ def decoded(sql: bytes, context: SessionContext) -> str:
     return (b"" if match is None else match.group()).decode("ascii") + " " + _HIDDEN
 
 
+def _is_read_in_swe7(sql: bytes) -> bool:
+    return all(match["unread"] is None for match in _SWE7_PIECE.finditer(sql.decode("ascii", "replace")))
+
+
 def _with_letters(match: re.Match[str]) -> str:
-    quote = match.group()[:1]
-    if quote in ("'", '"', "`"):
-        return quote + match.group()[1:-1].translate(_SWE7_LETTERS) + quote
-    return match.group().translate(_SWE7_LETTERS) if match["letter"] is not None else match.group()
+    text = match.group()
+    return text if match["literal"] is None else text.translate(_SWE7_LETTERS)
 
 
 def carried(sql: bytes, client: str) -> str | None:

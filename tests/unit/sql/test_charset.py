@@ -12,9 +12,12 @@ from binlane.model import Flavor, SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
 from binlane.sql.charset import decoded, is_read
 from binlane.sql.parse.facts import StatementKind
+from binlane.sql.program_names import folded_name
+from binlane.sql.programs.reach import naming
 
 NO_CLIENT_SETS = {"ucs2", "utf16", "utf16le", "utf32"}
 """The servers refuse SET NAMES with them."""
+SWE7 = 10
 ASCII_SECOND_BYTES = {"sjis": 13, "cp932": 95, "big5": 1, "gbk": 28, "gb18030": 248, "euckr": 19}
 IDS = [number for number in (*range(1, 1200), 2048, 2304, 2560) if collation_name(number, Flavor.MARIADB) is not None]
 FORMS = {
@@ -47,27 +50,69 @@ def test_each_collation_is_read_by_its_character_set_or_makes_a_statement_unknow
 
 
 def test_an_unread_character_set_keeps_whether_the_statement_commits() -> None:
-    facts = statement_facts(b"CREATE TABLE t (a INT COMMENT 'a\\b')", session(10), Flavor.MYSQL)
+    facts = statement_facts(b"CREATE TABLE t (a INT COMMENT 'a\\b')", session(SWE7), Flavor.MYSQL)
     assert facts.kind is StatementKind.UNKNOWN
     assert facts.commits_implicitly
 
 
 @pytest.mark.parametrize(
-    ("sql", "table"),
+    ("sql", "read"),
     [
-        (b"INSERT INTO t VALUES (1, 'a}@[b') -- '\n", "t"),
-        (b"UPDATE a.`t|` SET b = 1", "tö"),
-        (b"UPDATE a.t SET b = `c@d`", "t"),
-        (b"UPDATE a.t{ SET b = 1 | 2", "tä"),
-        (b"UPDATE a.`t\xe4` SET b = 1", None),
-        (b"UPDATE /* ' */ a.t SET b = `c` | @e, f = 'it''s' # '", "t"),
-        (b"CREATE DEFINER=`root`@`localhost` VIEW a.t AS SELECT 1 AS a", "t"),
+        (b"INSERT INTO t VALUES (1, 'a}@[b``') -- '{\n", "INSERT INTO t VALUES (1, 'aåÉÄbéé') -- '{\n"),
+        (
+            b"UPDATE /* ' { */ t SET b = `c` | @e || @`f`, f = 'it''s{' # '",
+            "UPDATE /* ' { */ t SET b = `c` | @e || @`f`, f = 'it''sä' # '",
+        ),
+        (b'CREATE DEFINER=`a`@`b` VIEW t AS SELECT "a" AS a', 'CREATE DEFINER=`a`@`b` VIEW t AS SELECT "a" AS a'),
     ],
 )
-def test_a_letter_of_swe7_is_no_sign_of_ascii(sql: bytes, table: str | None) -> None:
-    facts = statement_facts(sql, session(10), Flavor.MYSQL)
-    assert {key.table for key in facts.tables} == ({table} if table else set())
-    assert (facts.kind is StatementKind.UNKNOWN) is (table is None)
+def test_a_letter_of_swe7_in_a_literal_is_no_sign_of_ascii(sql: bytes, read: str) -> None:
+    facts = statement_facts(sql, session(SWE7), Flavor.MYSQL)
+    assert is_read(sql, session(SWE7))
+    assert decoded(sql, session(SWE7)) == read
+    assert {key.table for key in facts.tables} == {"t"}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        b"UPDATE a.`t|` SET b = 1",
+        b"UPDATE a.t SET b = `c@d`",
+        b"UPDATE a.t{ SET b = 1",
+        b"UPDATE a.t SET b = 1 ^ 2",
+        b"UPDATE a.`t\xe4` SET b = 1",
+        b"UPDATE a.`t``` SET b = 1",
+        b"UPDATE a.````t SET b = 1",
+        b'UPDATE a."t{" SET b = 1',
+        b'UPDATE a."t`" SET b = 1',
+        b'UPDATE a."t""" SET b = 1',
+        b"UPDATE a.`t\x7f` SET b = 1",
+        b"UPDATE a.t SET b = 'a\\b'",
+        b"UPDATE a.t SET b = /*!50000 `c{` */ 1",
+        b"UPDATE a.t /*M! ' */ SET b = `c{` /* ' */",
+        b"UPDATE a.t --\xe5'\n SET b = `c{` -- '",
+        b"UPDATE a.t SET b = 'c",
+    ],
+)
+def test_a_letter_of_swe7_outside_of_a_literal_makes_a_statement_unknown(sql: bytes) -> None:
+    assert statement_facts(sql, session(SWE7), Flavor.MYSQL).kind is StatementKind.UNKNOWN
+    assert not is_read(sql, session(SWE7))
+
+
+@pytest.mark.parametrize(
+    "collation", {charset_name(str(collation_name(each, Flavor.MARIADB))): each for each in IDS}.values()
+)
+@pytest.mark.parametrize("quote", [b"`", b'"', b""])
+def test_a_routine_is_found_in_the_bytes_of_each_client(quote: bytes, collation: int) -> None:
+    """Whatever byte is the first letter of its name, as the servers compare names."""
+    context = session(collation)
+    for byte in range(0x21, 0x100):
+        sql = b"INSERT INTO a.l VALUES (a." + quote + bytes([byte]) + b"vil" + quote + b"())"
+        if not is_read(sql, context) or statement_facts(sql, context, Flavor.MARIADB).kind is StatementKind.UNKNOWN:
+            continue
+        first = decoded(sql, context)[len("INSERT INTO a.l VALUES (a.") + len(quote)]
+        for name in (f"{first}vil", f"{folded_name(first)}vil"):
+            assert naming([name]).search(sql) is not None, (byte, name)
 
 
 @pytest.mark.parametrize(("charset", "collation"), ASCII_SECOND_BYTES.items())

@@ -369,7 +369,7 @@ class _Dissection:
         """Raises UnsupportedEventError for a kind of statement that no server logs, or that changes the server's own
         tables, unless the channel allows it."""
         if not is_read(query.sql, context):
-            _refuse(event, self.log, "a statement in a client character set that is not read")
+            _refuse(event, self.log, f"a statement in a client character set that is not read {_WAY_ON_OF_SETS},")
         if facts.reason == NAMES_A_FILE:
             _refuse(event, self.log, f"a statement with {NAMES_A_FILE},")
         text, source = decoded(query.sql, context), self.log.format
@@ -473,6 +473,7 @@ _WAY_ON_OF_ENGINES: Final = (
     "(let the source make it with InnoDB, or leave it out by filter.exclude_tables and make it on the target by hand)"
 )
 _SKIP: Final = "for this one, skip it and run on the target what the source has executed"
+_WAY_ON_OF_SETS: Final = f"(write it behind SET NAMES utf8mb4; {_SKIP})"
 _WAYS_ON: Final = {
     UNREAD_NAME: f"(write it behind SET NAMES utf8mb4; {_SKIP})",
     GLUED_NUMBER: f"(write a blank behind the number; {_SKIP})",

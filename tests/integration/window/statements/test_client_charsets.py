@@ -27,6 +27,7 @@ def test_statements_in_that_character_set_reach_the_target(
     charset: str, characters: tuple[bytes, bytes], channel: Channel, tmp_path: Path
 ) -> None:
     one, two = characters
+    name = b"" if charset == "swe7" else one
     with channel.source.connect(autocommit=True) as connection:
         for sql in (
             b"CREATE DATABASE tenant_1",
@@ -34,14 +35,14 @@ def test_statements_in_that_character_set_reach_the_target(
             b"CREATE TABLE tenant_2.t (id INT PRIMARY KEY, s VARCHAR(80) CHARACTER SET utf8mb4)",
             b"SET NAMES " + charset.encode(),
             b"SET SESSION binlog_format = STATEMENT",
-            b"CREATE TABLE tenant_1.`n" + one + b"` (id INT PRIMARY KEY, s VARCHAR(80) CHARACTER SET utf8mb4)",
+            b"CREATE TABLE tenant_1.`n" + name + b"` (id INT PRIMARY KEY, s VARCHAR(80) CHARACTER SET utf8mb4)",
         ):
             connection.query(sql)
         assert channel.run() is not None
         for sql in (
             # a lexer that takes the second byte for a backslash sees a table of tenant_1 in neither
             b"INSERT INTO tenant_2.t VALUES (1, '" + one + b"'), (2, ' FROM tenant_9.a -- ')",
-            b"INSERT INTO tenant_1.`n" + one + b"` VALUES (1, '" + two + one + b"')",
+            b"INSERT INTO tenant_1.`n" + name + b"` VALUES (1, '" + two + one + b"')",
             b"UPDATE tenant_2.t SET s = '" + one + b"' WHERE id = 2 AND s <> ', '",
         ):
             connection.query(sql)
