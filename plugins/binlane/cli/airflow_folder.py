@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import configparser
 import os
+import pwd
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -23,6 +25,32 @@ def default_channels(environment: Mapping[str, str]) -> Path:
         beside = _expanded(dags) / IN_CHECKOUT.name
         return beside if beside.is_dir() else IN_CHECKOUT
     return IN_CHECKOUT
+
+
+def distrusted() -> str | None:
+    """Why the folder of a checkout is not taken unless somebody names it: another account than this one and root can
+    say what is in it. None if there is no reason. git is as careful with a repository: a channel file names a program
+    to run, and where all rows go."""
+    for folder in (Path(), *reversed(IN_CHECKOUT.parents[:-1]), IN_CHECKOUT):
+        there = folder.stat()
+        # a link is its owner's, and so is a folder in one where everybody may write only what is his own
+        is_open = there.st_mode & stat.S_IWOTH and not (folder == Path() and there.st_mode & stat.S_ISVTX)
+        others = {there.st_uid, folder.lstat().st_uid} - {0, os.geteuid()}
+        if others or is_open:
+            who = " and ".join([*map(_account, sorted(others)), *(["everybody"] if is_open else [])])
+            return (
+                "expected folders in which this account and root alone decide what is there, found "
+                f"{folder.resolve()}, in which {who} may: a channel file says which program runs and where rows go; "
+                f"if you trust it, name it: --channels {IN_CHECKOUT}, or BINLANE_CHANNELS"
+            )
+    return None
+
+
+def _account(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"the account {uid}"
 
 
 def _expanded(named: str) -> Path:

@@ -8,17 +8,29 @@ from typing import Annotated
 
 import typer
 
-from binlane.cli.airflow_folder import default_channels
+from binlane.cli.airflow_folder import IN_CHECKOUT, default_channels, distrusted
 from binlane.orchestration.terminal import Terminal
 
 out = Terminal()
 err = Terminal(stderr=True)
 
+
+def _trusted(context: typer.Context, option: typer.CallbackParam, folder: Path) -> Path:
+    """The folder of the channel files. Raises BadParameter for that of the current folder, unless somebody has named
+    it or it is this account's."""
+    source = context.get_parameter_source(option.name or "")
+    is_named = source is not None and source.name != "DEFAULT"
+    if not is_named and folder == IN_CHECKOUT and folder.is_dir() and (why := distrusted()) is not None:
+        raise typer.BadParameter(why)
+    return folder
+
+
 ChannelName = Annotated[
     str, typer.Argument(help="Name of the channel: its file in the channels folder, without .toml.")
 ]
 ChannelFolder = Annotated[
-    Path, typer.Option("--channels", help="Folder of the channel files.", envvar="BINLANE_CHANNELS")
+    Path,
+    typer.Option("--channels", help="Folder of the channel files.", envvar="BINLANE_CHANNELS", callback=_trusted),
 ]
 DEFAULT_CHANNELS = default_channels(os.environ)
 MaybeChannel = Annotated[

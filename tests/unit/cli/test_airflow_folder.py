@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from binlane.cli.airflow_folder import IN_CHECKOUT, default_channels
+from binlane.cli import main
+from binlane.cli.airflow_folder import IN_CHECKOUT, default_channels, distrusted
 
 
 @pytest.mark.parametrize(
@@ -48,3 +50,56 @@ def test_outside_a_checkout_the_channels_are_those_of_the_dags_folder(
     assert default_channels({"AIRFLOW__CORE__DAGS_FOLDER": str(dags)}) == dags / "channels"
     IN_CHECKOUT.mkdir(parents=True)
     assert default_channels({"AIRFLOW_HOME": str(tmp_path)}) == IN_CHECKOUT
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    tmp_path.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    IN_CHECKOUT.mkdir(parents=True)
+    for folder in (IN_CHECKOUT, IN_CHECKOUT.parent):
+        folder.chmod(0o775)
+    return tmp_path
+
+
+@pytest.mark.parametrize("folder", [Path(), IN_CHECKOUT.parent, IN_CHECKOUT])
+def test_a_checkout_in_which_everybody_may_write_is_not_taken_by_itself(checkout: Path, folder: Path) -> None:
+    assert distrusted() is None
+    folder.chmod(0o777)
+    assert f"found {(checkout / folder).resolve()}, in which everybody may" in str(distrusted())
+    # /tmp is such a folder
+    folder.chmod(0o1777)
+    assert (distrusted() is None) is (folder == Path())
+
+
+@pytest.mark.parametrize("folder", [Path(), IN_CHECKOUT.parent, IN_CHECKOUT])
+def test_a_checkout_of_another_account_is_not_taken_by_itself(
+    checkout: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, own = Path.stat, os.geteuid()
+
+    def stat(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        found = [*real(path, follow_symlinks=follow_symlinks)]
+        found[4] = 4_000_000 if path == folder else own
+        return os.stat_result(found)
+
+    monkeypatch.setattr(Path, "stat", stat)
+    assert f"found {(checkout / folder).resolve()}, in which the account 4000000 may" in str(distrusted())
+    # root's is everybody's, and a link into a folder of one's own is its owner's
+    monkeypatch.setattr(os, "geteuid", lambda: 4_000_000)
+    assert (distrusted() is None) is (own == 0)
+
+
+@pytest.mark.parametrize("command", [["config", "shop"], ["check", "shop"]])
+def test_a_command_takes_such_a_folder_only_where_somebody_names_it(
+    checkout: Path, command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("BINLANE_CHANNELS", raising=False)
+    IN_CHECKOUT.chmod(0o777)
+    for named in (False, True):
+        monkeypatch.setattr("sys.argv", ["binlane", *command, *(["--channels", str(IN_CHECKOUT)] if named else [])])
+        with pytest.raises(SystemExit):
+            main()
+        told = "".join(capsys.readouterr())
+        assert ("in which everybody may" in " ".join(told.split())) is not named
+        assert ("no channel 'shop'" in told) is named
