@@ -21,6 +21,8 @@ from libc.string cimport memcmp
 
 from binlane.kernels.memory cimport AHEAD, little, prefetch, prefetch_row, unsigned
 
+from os import urandom
+
 cpdef enum:
     # flags of a column: in the primary key, in any unique key (the primary one included)
     PRIMARY = 1
@@ -50,6 +52,9 @@ cdef enum:
 
 cdef uint64_t PRIME = 1099511628211ULL
 cdef uint64_t SEED = 14695981039346656037ULL
+# another one in each process: who chooses the keys of rows cannot have them share the slots of ``fold``, whose results
+# do not depend on it. Lanes are the same in every process
+cdef uint64_t SECRET = int.from_bytes(urandom(8), "little")
 
 
 cdef struct Layout:
@@ -203,7 +208,7 @@ def fold(
                 # a change of the primary key: delete of the old key, then insert of the new one
                 takes, gives = old >= 0 and half == 0, new >= 0 and (half == 1 or not moves)
                 image = old if takes else new
-                value = _hash_of_key(begin, image, table, &of)
+                value = _hash_of_key(begin, image, SECRET ^ <uint64_t>table, &of)
                 slot = _slot(
                     begin, image, table, &of, value, &slots[0], mask, &key_hash[0], &key_image[0], &entry_table[0]
                 )

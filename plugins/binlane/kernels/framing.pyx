@@ -13,6 +13,8 @@ from libc.string cimport memcmp
 
 from binlane.kernels.memory cimport AHEAD, FLAGS_AT, HEADER, SIZE_AT, prefetch, u32, unsigned
 
+from os import urandom
+
 from binlane.binlog import rows as plain
 from binlane.binlog.wire import IN_USE, EventType
 
@@ -31,7 +33,9 @@ cdef enum:
     ROWS_ROLE = 2
     REFUSED_ROLE = 3
 
-cdef uint64_t MIX = 0x9E3779B97F4A7C15
+# odd, and another one in each process: who makes a log cannot choose ids and definitions that share a slot. No result
+# depends on it
+cdef uint64_t MIX = int.from_bytes(urandom(8), "little") | 1
 cdef uint8_t FORMAT_DESCRIPTION = EventType.FORMAT_DESCRIPTION
 cdef uint8_t NOT_IN_USE = 0xFF & ~IN_USE
 cdef uint8_t[256] ROLES
@@ -131,7 +135,9 @@ cdef inline uint64_t _hash(const uint8_t *data, int64_t at, int64_t end) noexcep
         value = (value ^ data[at]) * MIX
         value ^= value >> 32
         at += 1
-    return value
+    # a difference in the last bytes alone comes into the lower bits, too
+    value *= MIX
+    return value ^ (value >> 32)
 
 
 cdef int64_t _number_of_definition(

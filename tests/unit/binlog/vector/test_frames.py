@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -258,6 +259,28 @@ def test_many_tables_keep_their_numbers() -> None:
     index = fast.index_rows(fast.frame(data, 0, 0), "f")
     assert index.number.tolist() == [*range(2_000), *reversed(range(2_000))]
     assert index.first.tolist() == list(range(2_000))
+
+
+def _seconds_to_index(bodies: Iterable[bytes]) -> float:
+    frames = fast.frame(b"".join(event(EventType.TABLE_MAP, body) for body in bodies), 0, 0)
+    taken = []
+    for _ in range(3):
+        begun = time.perf_counter()
+        fast.index_rows(frames, "f")
+        taken.append(time.perf_counter() - begun)
+    return min(taken)
+
+
+def test_no_ids_and_no_definitions_of_an_archive_make_its_index_quadratic() -> None:
+    """With a factor that is known ids share a slot, and with any factor definitions that differ in their last bytes
+    did: 20,000 of them took a hundred times as long."""
+    count, bits = 20_000, 49
+    inverse = pow(0x9E3779B97F4A7C15, -1, 1 << bits)
+    ids = [one for one in (number * inverse % (1 << bits) for number in range(4 * count)) if one < 1 << 48][:count]
+    usual = _seconds_to_index(number.to_bytes(6, "little") + bytes(16) for number in range(count))
+    assert _seconds_to_index(number.to_bytes(6, "little") + bytes(16) for number in ids) < 20 * usual
+    ends = (number.to_bytes(6, "little") + bytes(14) + number.to_bytes(2, "little") for number in range(count))
+    assert _seconds_to_index(ends) < 20 * usual
 
 
 HEADS = [
