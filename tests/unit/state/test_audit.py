@@ -21,7 +21,7 @@ class Target:
 
     def execute(self, statement: Any) -> SimpleNamespace:
         if isinstance(statement, Delete):
-            dialect = mysql.dialect()  # type: ignore[no-untyped-call]
+            dialect = mysql.dialect()
             self.deleted = str(statement.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
         answer = self.answers.pop(0) if isinstance(statement, Select) else None
         return SimpleNamespace(inserted_primary_key=(10_900,), scalar_one_or_none=lambda: answer)

@@ -138,6 +138,28 @@ def test_a_privilege_of_another_row_of_the_account_s_name_counts_as_the_server_c
 
 
 @FAMILIES
+@pytest.mark.parametrize("seen", [True, False])
+def test_a_view_that_another_row_of_the_account_s_name_may_read_is_seen(
+    channel_of: ChannelOf, family: str, seen: bool
+) -> None:
+    channel = channel_of(family, family)
+    alike(channel)
+    run_on(channel.source, "CREATE VIEW tenant_1.v AS SELECT id, a FROM tenant_1.t")
+    assert channel.run() is not None
+    reading(channel, family, *([f"{SEES} ON tenant_1.*"] if seen else ["SELECT, TRIGGER ON tenant_1.t"]))
+    exact = f"CREATE USER test_reader@'127.%' IDENTIFIED BY '{channel.source.password}'"
+    log = f"GRANT {LOG[family]}, TRIGGER, SHOW VIEW, EXECUTE ON *.* TO test_reader@'127.%'"
+    run_on(channel.source, "DROP USER IF EXISTS test_reader@'127.%'", exact, log, log=False)
+    run_on(channel.source, "SET SESSION binlog_format = STATEMENT", "UPDATE tenant_1.v SET a = 11")
+    if seen:
+        assert channel.run() is not None
+        assert channel.target.query("SELECT a FROM tenant_1.t") == [(11,)]
+    else:
+        with pytest.raises(PrecheckError, match=r"privilege SELECT on tenant_1\.v: "):
+            channel.run()
+
+
+@FAMILIES
 def test_the_channel_s_file_accepts_databases_by_name(channel_of: ChannelOf, family: str) -> None:
     channel = channel_of(family, family)
     alike(channel)
