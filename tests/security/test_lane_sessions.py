@@ -149,6 +149,27 @@ def test_no_setting_of_one_user_s_function_decides_on_another_user_s_rows(family
     assert channel.target.query("SELECT v FROM shop.b") == []
 
 
+def test_no_such_setting_is_behind_a_call_without_call(channel: Channel) -> None:
+    """The catalogue has no function that the window drops."""
+    for server in (channel.source, channel.target):
+        run_on(server, "SET GLOBAL log_bin_trust_function_creators = ON", log=False)
+    run_on(channel.source, "CREATE DATABASE app", "CREATE TABLE app.t (n INT PRIMARY KEY)")
+    assert channel.run() is not None
+    run_on(
+        channel.source,
+        *("SET SESSION binlog_format = STATEMENT", "SET sql_mode = ORACLE"),
+        "CREATE PROCEDURE app.p AS BEGIN SET SESSION sql_select_limit = 1; END",
+        "CREATE FUNCTION app.f() RETURN INT AS BEGIN app.p; RETURN 1; END",
+        *("SET sql_mode = ''", "INSERT INTO app.t VALUES (app.f())"),
+        *("SET sql_mode = ORACLE", "DROP FUNCTION app.f"),
+    )
+
+    with pytest.raises(BinlaneError, match=r"found SET SESSION sql_select_limit of .*PROCEDURE .*\[unsafe-bodies\]"):
+        channel.run()
+
+    assert channel.target.query("SELECT n FROM app.t") == []
+
+
 def test_no_view_is_made_by_a_lane_that_has_such_a_function_called(channel: Channel) -> None:
     run_on(channel.source, "SET GLOBAL log_bin_trust_function_creators = ON", log=False)
     run_on(channel.target, "SET GLOBAL log_bin_trust_function_creators = ON", log=False)

@@ -99,6 +99,12 @@ def alike_modes(names: str, flavor: Flavor) -> tuple[str, ...]:
     return tuple(name for name in names.split(",") if name not in left_out)
 
 
+def calls_bare(mode: int | str | None) -> bool:
+    """Whether a body of that sql_mode, a number of the log or the names of a catalogue, may call a procedure without
+    CALL and parentheses."""
+    return "ORACLE" in mode.split(",") if isinstance(mode, str) else bool((mode or 0) & _ORACLE)
+
+
 def settable(mode: int, flavor: Flavor) -> int:
     """The number of which a session of this family makes exactly these modes: the one value by which a statement is
     read and its session is set.

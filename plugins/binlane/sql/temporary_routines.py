@@ -61,6 +61,8 @@ class Body(NamedTuple):
     """Of names without one."""
     tokens: Sequence[Token] | None
     """None: the account may not read it."""
+    calls_bare: bool = False
+    """Procedures may be called without CALL and parentheses (``sql_mode`` ORACLE)."""
 
 
 def defined(tokens: Sequence[Token]) -> str:
@@ -111,8 +113,9 @@ class Bodies:
         found = _made_or_dropped(body.tokens or (), body.database)
         self._tables.update(table.table for _, _, tables, _ in found for table in tables)
 
-    def add_statement(self, tokens: Sequence[Token], database: str, seqno: int) -> None:
-        """The routine, view or trigger that a logged statement defines, if it defines one."""
+    def add_statement(self, tokens: Sequence[Token], database: str, seqno: int, *, calls_bare: bool = False) -> None:
+        """The routine, view or trigger that a logged statement defines, if it defines one. ``calls_bare``: as that of
+        a ``Body``."""
         words, kind = [token.upper for token in tokens], defined(tokens)
         if kind not in (*_DEFINED, "TRIGGER", "VIEW"):
             return
@@ -120,7 +123,7 @@ class Bodies:
         while at < len(words) and words[at] in _CONDITION:
             at += 1
         owner, name, at = _named(tokens, at, database)
-        body = Body(seqno, owner, tokens[at:])
+        body = Body(seqno, owner, tokens[at:], calls_bare)
         if kind in _DEFINED:
             self.add_routine(owner, name, body)
         elif kind == "VIEW":
@@ -185,7 +188,7 @@ class Bodies:
             deeds = (
                 made.get(at)
                 or self._used(tokens, at, database, places)
-                or self._at(tokens, at, database, seqno, seen, places)
+                or self._at(tokens, at, database, seqno, seen, places, calls_bare=body.calls_bare)
             )
             if deeds and not any(at in each for each in handlers):
                 found.append((at, deeds))
@@ -227,6 +230,8 @@ class Bodies:
         seqno: int | None,
         seen: set[TableKey],
         places: _Places,
+        *,
+        calls_bare: bool = False,
     ) -> list[Deed]:
         """The deeds of the routine that is called at a token, or of the view that is named, or of the triggers of the
         table that is written there."""
@@ -237,7 +242,7 @@ class Bodies:
         if key in seen:
             return []
         called = list[Body]()
-        if before == "CALL" or _is(tokens, behind, "("):
+        if before == "CALL" or _is(tokens, behind, "(") or (calls_bare and _is(tokens, behind, ";")):
             called = self.routines.get(_key(owner, name, is_routine=True), [])
         called = called or self.views.get(key, [])
         bodies = [each for each in called if seqno is None or each.since <= seqno][-1:]

@@ -184,6 +184,16 @@ def test_the_functions_of_a_view_and_what_nobody_can_read() -> None:
     assert acts("DO broken()") == [("broken", Act.UNREAD)]
 
 
+def test_a_procedure_is_called_without_call_in_oracle_mode() -> None:
+    for calls_bare in (False, True):
+        known = bodies()
+        known.add_routine("shop", "stored", Body(0, "shop", tokens("BEGIN makes; END"), calls_bare))
+        made = "CREATE FUNCTION made_now() RETURN INT AS BEGIN shop.makes; RETURN 1; END"
+        known.add_statement(tokens(made), "shop", 1, calls_bare=calls_bare)
+        for call in ("DO stored()", "DO made_now()"):
+            assert any(each.act is Act.MAKES for each in known.behind(tokens(call), "shop", 2)) is calls_bare
+
+
 def test_a_table_that_the_connection_has_dropped_by_a_call_is_made_again() -> None:
     assert judged(*((sql, 1) for sql in ("DO makes()", "DO drops()") * 2)) == []
 

@@ -67,6 +67,7 @@ from binlane.sql.programs.changes import defined_keys, program_changes
 from binlane.sql.programs.known import ProgramSet
 from binlane.sql.programs.reach import Reach, Text, naming, plain_name, reach_of, routine_key
 from binlane.sql.requirements import CASCADE_TRIGGERS, COMPUTED_ZONE, Requirement
+from binlane.sql.sql_modes import calls_bare
 from binlane.state.records.databases import other_writers
 from binlane.state.records.verifications import read_tables_being_copied
 from binlane.state.window_folders import WindowFolders
@@ -267,11 +268,11 @@ class Situation(TargetSituation):
             is_routine = each.kind not in ("trigger", "view")
             name = routine_key(key.database, key.table) if is_routine else key
             kind = triggers if each.kind == "trigger" else called
-            kind.append(Text(name, key.database, tokens, "ORACLE" in each.sql_mode.split(",")))
+            kind.append(Text(name, key.database, tokens, calls_bare(each.sql_mode)))
         for text in self.every_text:
             for key, database in programs_made_by(text):
                 kind = triggers if key in text.facts.triggered else called
-                kind.append(Text(key, database, text.tokens))
+                kind.append(Text(key, database, text.tokens, calls_bare(text.context.sql_mode)))
         cascades = self.tables.references if self._fires_by_cascades else ()
         renames = [pair for text in self.every_text for pair in text.facts.renames]
         return reach_of(triggers, called, cascades, renames)

@@ -50,6 +50,7 @@ from binlane.sql.programs.comparison import Alike, Comparison, Difference
 from binlane.sql.programs.equivalence import Equivalence
 from binlane.sql.programs.known import KnownProgram, behind, found_alike
 from binlane.sql.programs.reach import Reach, folded, names_in, naming, plain_name, routine_key
+from binlane.sql.sql_modes import calls_bare
 from binlane.work.logged_statements import LaneStatement
 
 if TYPE_CHECKING:
@@ -282,13 +283,15 @@ def _bodies(situation: Situation) -> Bodies:
     for each in target.programs:
         add = bodies.add_view if each.kind == "view" else bodies.add_routine
         name = each.key
-        add(name.database, name.table, Body(0, name.database, tokens_of(each.text, target.flavor, each.sql_mode)))
+        tokens = tokens_of(each.text, target.flavor, each.sql_mode)
+        add(name.database, name.table, Body(0, name.database, tokens, calls_bare(each.sql_mode)))
     for trigger in target.triggers:
         name = trigger.key
         tokens = tokens_of(trigger.text, target.flavor, trigger.sql_mode)
-        bodies.add_trigger(name.database, name.table, Body(0, name.database, tokens))
+        bodies.add_trigger(name.database, name.table, Body(0, name.database, tokens, calls_bare(trigger.sql_mode)))
     for text in situation.every_text:
-        bodies.add_statement(text.tokens, text.context.database or "", text.seqno)
+        is_bare = calls_bare(text.context.sql_mode)
+        bodies.add_statement(text.tokens, text.context.database or "", text.seqno, calls_bare=is_bare)
     return bodies
 
 

@@ -34,7 +34,7 @@ class Text(NamedTuple):
     """Of names without one."""
     tokens: Sequence[Token] | None
     """None if nobody can read them."""
-    calls_bare: bool = False
+    calls_bare: bool
     """Routines may be called without CALL and parentheses (``sql_mode`` ORACLE)."""
 
 

@@ -61,12 +61,12 @@ def _tokens(text: str) -> list[Token]:
 
 TABLE, HUB, LEAF, HIDDEN = TableKey("a", "t"), TableKey("util", "f"), TableKey("a", "v"), TableKey("b", "hidden")
 REACH = reach_of(
-    [Text(TABLE, "a", _tokens("SET NEW.n = util.f()"))],
+    [Text(TABLE, "a", _tokens("SET NEW.n = util.f()"), calls_bare=False)],
     [
-        Text(LEAF, "a", _tokens("select util.f() from other")),
-        Text(routine_key(HUB.database, HUB.table), "util", _tokens("RETURN 1")),
-        Text(routine_key("b", "g"), "b", _tokens("RETURN 1")),
-        Text(HIDDEN, "b", None),
+        Text(LEAF, "a", _tokens("select util.f() from other"), calls_bare=False),
+        Text(routine_key(HUB.database, HUB.table), "util", _tokens("RETURN 1"), calls_bare=False),
+        Text(routine_key("b", "g"), "b", _tokens("RETURN 1"), calls_bare=False),
+        Text(HIDDEN, "b", None, calls_bare=False),
     ],
 )
 MARKS = [

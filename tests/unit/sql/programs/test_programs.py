@@ -94,6 +94,10 @@ def test_a_routine_is_reached_where_it_is_called(sql: str, found: list[TableKey]
     assert [key for key in names_in(tokens, "d") if key.table.endswith("()")] == found
 
 
+def behind(name: TableKey, sql: str | None) -> Text:
+    return Text(name, "d", tokens_of(sql, Flavor.MARIADB), calls_bare=False)
+
+
 def test_a_call_without_call_is_one_in_oracle_mode() -> None:
     tokens = tokens_of("BEGIN p; END", Flavor.MARIADB)
     assert tokens is not None
@@ -115,7 +119,7 @@ def test_a_call_without_call_is_one_in_oracle_mode() -> None:
     ],
 )
 def test_texts_that_ask_for_the_account_are_found_also_behind_others(sql: str, *, asks: bool) -> None:
-    texts = [Text(routine_key("d", "f"), "d", tokens_of(sql, Flavor.MARIADB)), Text(routine_key("d", "g"), "d", None)]
+    texts = [behind(routine_key("d", "f"), sql), behind(routine_key("d", "g"), None)]
     assert reach_of((), texts).asks_for_account(routine_key("d", "f")) is asks
 
 
@@ -248,8 +252,7 @@ def test_a_routine_is_found_whatever_its_definer_and_it_are_called(sql: str, nam
 
 def test_a_view_and_a_trigger_are_reached_by_each_name_of_their_table_in_the_window() -> None:
     (u, v, w), (t, then, last) = ([TableKey("d", name) for name in names] for names in ("uvw", ("t", "then", "last")))
-    view = Text(v, "d", tokens_of("SELECT a FROM t", Flavor.MARIADB))
-    trigger, hidden = Text(t, "d", tokens_of("SET @x = f()", Flavor.MARIADB)), Text(u, "d", None)
+    view, trigger, hidden = behind(v, "SELECT a FROM t"), behind(t, "SET @x = f()"), behind(u, None)
     reach = reach_of([trigger], [view, hidden], renames=[(t, then), (then, last), (v, w), (u, TableKey("d", "x"))])
     assert {v, t, routine_key("d", "f")} <= reach.of([w])
     assert {t, routine_key("d", "f")} <= reach.of([last])
