@@ -215,7 +215,8 @@ class ApplyError(TargetError):
 
 
 class TableMismatchError(TargetError):
-    """After a DDL of the window, a table of the target differs from the definition of the next logged rows."""
+    """A table of the target differs from the definition of the next logged rows, or cannot take them as the channel
+    writes them."""
 
 
 class StateSchemaError(TargetError):

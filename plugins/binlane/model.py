@@ -226,8 +226,8 @@ class Item:
     rows: RowCounts = field(default_factory=RowCounts)
     """Row changes of a ROWS item; zero for statements, whose changes are unknown before they run."""
     context: SessionContext | None = None
-    """ROWS: None, or the ``sql_mode`` alone, in which the target computes columns: of its bits, those that change a
-    value (``sql.sql_modes.EVALUATED``)."""
+    """ROWS: None, or what the target computes columns in: of the ``sql_mode`` the bits that change a value
+    (``sql.sql_modes.EVALUATED``), the time zone and the locale."""
 
 
 @dataclass(frozen=True, slots=True)

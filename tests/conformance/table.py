@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from binlane.precheck.checks import ASKED_AGAIN, CHECKS, TARGET_CHECKS
+from binlane.precheck.checks import ASKED_AGAIN, CHECKS, OF_OVERWRITING, TARGET_CHECKS
 from tests.conformance.content_cases import CONTENT_CASES
 from tests.conformance.event_types import EVENT_TYPES
 from tests.conformance.framing_cases import FRAMING_CASES
@@ -69,7 +69,9 @@ _CHECKS_ABOUT: Final = (
     "What the precheck (`binlane plan`, the task `adopt_plan`) looks for before a window's first write, in the order",
     "of its findings. A finding ends with the name of its check: `... [read-only]`. A first copy (`binlane bootstrap`)",
     f"runs the first {len(TARGET_CHECKS)}. A window that has begun is asked again for what somebody may have changed",
-    f"on the target since: these, and {', '.join(f'`{name}`' for name in _OTHERS_AGAIN)}.",
+    f"on the target since: these, and {', '.join(f'`{name}`' for name in _OTHERS_AGAIN)}; under",
+    '`apply.on_conflict = "overwrite"`, which may be set meanwhile, '
+    f"{', '.join(f'`{name}`' for name in OF_OVERWRITING)}, too.",
 )
 
 

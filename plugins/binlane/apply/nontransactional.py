@@ -206,8 +206,9 @@ class NontransactionalChanges:
 
 
 def _check_writer(writer: BlockWriter, units: Iterable[_Unit]) -> None:
-    """Raises ApplyError unless all rows are written by BINLOG statements: only these write an event's rows at once."""
-    rows = writer.rows
+    """Raises ApplyError unless all rows are written by BINLOG statements, without a comparison before them: only these
+    write an event's rows at once."""
+    rows = writer.rows if writer.comparison is None else None
     if isinstance(rows, BinlogRows):
         return
     if isinstance(rows, FamilyRows) and not any(rows.are_by_sql(unit[0].payload) for unit in units):

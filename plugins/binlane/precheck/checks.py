@@ -158,6 +158,11 @@ ASKED_AGAIN: Final = frozenset(
 others have passed, and would look at what its own statements have done, or at a source that has gone on."""
 
 
+OF_OVERWRITING: Final = frozenset({"unlogged-lengths"})
+"""What has to hold of the rows of a window that overwrites: apply.on_conflict may be another one than when it began.
+Lanes look at the rest themselves (``apply.rows.computed_values``, ``apply.rows.conflict_overwrite``)."""
+
+
 OF_PROGRAMS: Final = frozenset({"account-programs", "function-names", "unsafe-bodies"})
 """What has been looked at of routines and views that statements reach, when ``reached.json`` is written."""
 
@@ -168,6 +173,8 @@ def checks_of(situation: Situation) -> Mapping[str, Callable[[Situation], Iterab
     if not situation.begun:
         return CHECKS
     asked = ASKED_AGAIN if has_left_programs(situation) else ASKED_AGAIN | OF_PROGRAMS
+    if situation.channel.apply.on_conflict.overwrites:
+        asked |= OF_OVERWRITING
     return {name: check for name, check in CHECKS.items() if name in asked}
 
 

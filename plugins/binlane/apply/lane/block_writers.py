@@ -85,6 +85,7 @@ def block_writer(session: LaneSession, catalog: Connection, options: ApplyOption
         across=log.source is not session.flavor,
         complete_images=log.complete_images,
         allow_nontransactional=options.allow_nontransactional,
+        allow_unsafe=options.allow_unsafe,
         collations=options.collations,
         allow_triggers=options.allow_triggers,
         shortens_images=options.shortens_images,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from binlane.apply.lane.ways.task import FailedBlock, Rewrite
 from binlane.apply.nontransactional_tables import BlockItems
-from binlane.apply.rows.conflict_detect import ComparingRows, NeedsRewriteError
+from binlane.apply.rows.conflict_detect import NeedsRewriteError, RowComparison
 from binlane.apply.rows.conflict_overwrite import OverwritingRows
 from binlane.apply.rows.sql import SqlRows
 from binlane.apply.rows.writers import BlockWriter, sends_row_events
@@ -79,7 +79,8 @@ class Overwrite:
                     yield piece.header.last_seqno, tuple(piece.items)
 
         tables, note = SqlRows(session, writer.guard), partial(_record, state, session)
-        return writer.with_rows(ComparingRows(writer.rows, tables, note, transactions))
+        writer.comparison = RowComparison(tables, note, transactions)
+        return writer
 
     def rewrite(self, state: RunState, attempt: AttemptState, failed: FailedBlock) -> Rewrite:
         """The block's transactions, row by row.
@@ -95,7 +96,7 @@ class Overwrite:
         total = block.items.total()
         planned = total if block.planned is None or failed.planned is None else failed.planned
         session = attempt.session
-        row_events = attempt.writer.rows if sends_row_events(state.options.writer) else None
+        row_events = attempt.writer if sends_row_events(state.options.writer) else None
         note = partial(_record, state, session)
         rows = OverwritingRows(session, attempt.writer.guard, row_events=row_events, note=note)
         writer = attempt.writer.with_rows(rows)

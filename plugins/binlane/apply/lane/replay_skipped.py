@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from binlane.apply.lane.block_writers import Checked, LogFacts, block_writer
 from binlane.apply.lane.options import ApplyOptions
 from binlane.apply.lane.replayed_items import require_plain
 from binlane.apply.nontransactional_tables import NontransactionalTables
-from binlane.apply.rows.conflict_detect import ComparingRows
+from binlane.apply.rows.conflict_detect import RowComparison
 from binlane.apply.rows.sql import KnownTable, SqlRows
 from binlane.apply.rows.target_row import is_full
-from binlane.apply.rows.writers import BlockWriter, sends_row_events
+from binlane.apply.rows.writers import sends_row_events
 from binlane.apply.session.connection import LaneSession
 from binlane.apply.session.rollback import undo
 from binlane.binlog.reader import LogReader
@@ -100,7 +99,7 @@ def replay_skipped(
         facts = LogFacts(source, last_seqno=seqno, complete_images=False, checked=Checked(reached=ReachedPrograms()))
         writer = block_writer(session, catalog, options, facts)
         tables = SqlRows(session, writer.guard)
-        comparing = ComparingRows(writer.rows, tables, _refuse, lambda _: iter(()))
+        writer.comparison = RowComparison(tables, _refuse, lambda _: iter(()))
         writer.begin_block(block.format)
         session.begin()
         try:
@@ -111,27 +110,12 @@ def replay_skipped(
             if not is_confirmed:
                 since = (each.plan for each in newest if each.seqno >= seqno)
                 _require_missing((*map(_BY_REPAIR.format, since), *_unproved(items, tables, seqno)), channel, seqno)
-            rows = _compared_and_written(items, comparing, writer, seqno)
+            rows = writer.write(items, seqno)
         except BaseException:
             undo(session)
             raise
         session.commit()
         return rows
-
-
-def _compared_and_written(
-    items: Sequence[Item], comparing: ComparingRows, writer: BlockWriter, seqno: int
-) -> RowCounts:
-    written = RowCounts()
-    for has_rows, run in groupby(items, key=lambda item: item.kind is ItemKind.ROWS):
-        if not has_rows:
-            written += writer.write(run, seqno)
-            continue
-        for item in run:
-            # in front of the writer, which sets the session to the item's modes
-            comparing.compare(item, seqno)
-            written += writer.write((item,), seqno)
-    return written
 
 
 def _require_missing(unknown: Sequence[str], channel: str, seqno: int) -> None:

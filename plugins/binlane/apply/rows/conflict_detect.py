@@ -1,7 +1,7 @@
 """Detects conflicts (``on_conflict = "overwrite"``): compares each row before its change, and records differing rows.
 
 The servers find a row by its key alone and overwrite its values. So the target's rows are first compared with the
-before images, locked, in the block's own transaction. Missing rows and duplicate keys are errors of the inner writer,
+before images, locked, in the block's own transaction. Missing rows and duplicate keys are errors of the row writer,
 after which ``conflict_overwrite`` writes the block. Of several changes of a row in one item only the first is compared:
 the later ones find the values that this item has written. The first may find some, too: where a foreign key carries a
 change of a parent in the same item to the row, its columns are not compared.
@@ -10,7 +10,7 @@ change of a parent in the same item to the row, its columns are not compared.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from binlane.apply.rows.before_image import BeforeImages
 from binlane.apply.rows.sql import KnownTable, SqlRows
@@ -20,12 +20,9 @@ from binlane.apply.session.innodb_dictionary import ChildColumn, child_columns
 from binlane.binlog.row_values import ABSENT, Absent, Image
 from binlane.errors import DriftError
 from binlane.lazy_dataclass import dataclass
-from binlane.model import Item, ItemKind, RowCounts, TableKey
+from binlane.model import Item, ItemKind, TableKey
 from binlane.schema.model import Generated
 from binlane.state.records.conflicts import Conflict, ConflictKind
-
-if TYPE_CHECKING:
-    from binlane.apply.rows.writers import RowWriter
 
 _CURRENT: Final = frozenset({"2038-01-19 03:14:07.999999", "2106-02-07 06:28:15.999999", (1 << 64) - 1})
 """The end of a current row: the greatest TIMESTAMP up to MariaDB 11.4 and from 11.5 on, and the greatest transaction
@@ -102,10 +99,9 @@ _HIDDEN: Final = (
 
 
 @dataclass(slots=True)
-class ComparingRows:
-    """A row writer that compares rows, and then lets its inner writer write them."""
+class RowComparison:
+    """Compares the rows of items before a ``BlockWriter`` writes them."""
 
-    inner: RowWriter
     sql: SqlRows
     """Knows the tables; writes nothing."""
     note: Callable[[Conflict], None]
@@ -113,28 +109,14 @@ class ComparingRows:
     transactions: Callable[[int], Iterator[tuple[int, Sequence[Item]]]]
     """The transactions of the block that ends with a seqno, each with its items; empty for a block of one."""
 
-    def prepare(self, format_event: bytes) -> None:
-        """Prepare for a block; outside of a transaction."""
-        self.inner.prepare(format_event)
-
     def forget_tables(self) -> None:
         """Read the properties of tables anew."""
         self.sql.forget_tables()
-        self.inner.forget_tables()
-
-    def write(self, items: Iterator[Item], seqno: int) -> RowCounts:
-        """Compare the rows of each item, then let the inner writer write it. Raises the inner writer's errors,
-        DriftError for rows that can be neither recorded nor overwritten, ApplyError for rows that cannot be
-        compared."""
-        written = RowCounts()
-        for item in items:
-            self.compare(item, seqno)
-            written += self.inner.write(iter((item,)), seqno)
-        return written
 
     def compare(self, item: Item, seqno: int) -> None:
         """Compare the rows of an item and note those that differ; nothing is written. The session's modes are the usual
-        ones then."""
+        ones then. Raises DriftError for rows that can be neither recorded nor overwritten, ApplyError for rows that
+        cannot be compared, and the driver's errors."""
         users_tables(item.payload, self.sql.guard)
         self.sql.enter()
         self._compare(item, seqno)
@@ -175,7 +157,7 @@ class ComparingRows:
         changes: dict[RowName, _FirstChange] = {}
         touched: set[RowName] = set()
         for table, event, _ in self.sql.events(item.payload, seqno):
-            key = _key(table)
+            key = row_key(table)
             if not key:
                 continue
             for change in table.decoder.changes(event):
@@ -196,7 +178,7 @@ class ComparingRows:
         return changes
 
     def _check_equal_rows(self, table: KnownTable, compared: BeforeImages, group: Sequence[_FirstChange]) -> None:
-        key = _key(table)
+        key = row_key(table)
         for one in group:
             if not compared.has_equal_row(one.before, key):
                 found = spelled(table, one.before, key)
@@ -224,7 +206,7 @@ class ComparingRows:
             if one.needs_before:
                 self.sql.leave()
                 raise NeedsRewriteError(
-                    f"{one.table.bound.key}: the row {dict(spelled(one.table, one.before, _key(one.table)))} "
+                    f"{one.table.bound.key}: the row {dict(spelled(one.table, one.before, row_key(one.table)))} "
                     "differs from the log's image before the change, which contains only some of the columns"
                 )
             builder = self.sql.builder(one.table)
@@ -258,7 +240,7 @@ def _is_history(table: KnownTable, image: Image) -> bool:
     return end is not None and not isinstance(end, Absent) and end not in _CURRENT
 
 
-def _key(table: KnownTable) -> tuple[int, ...]:
+def row_key(table: KnownTable) -> tuple[int, ...]:
     """Columns by which the servers find a row without comparing other columns; empty if there are none."""
     if table.bound.primary_key:
         return table.bound.primary_key

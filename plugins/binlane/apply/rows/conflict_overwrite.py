@@ -32,7 +32,7 @@ from binlane.schema.model import Generated, Key
 from binlane.state.records.conflicts import Conflict, ConflictKind, Values
 
 if TYPE_CHECKING:
-    from binlane.apply.rows.writers import RowWriter
+    from binlane.apply.rows.writers import BlockWriter
 
 _DUPLICATE: Final = 1062
 
@@ -42,9 +42,9 @@ class OverwritingRows(SqlRows):
     """Writes one attempt at one block."""
 
     many_rows: ClassVar[bool] = False
-    row_events: RowWriter | None = None
-    """Compares rows, and sends them as row events; None if the channel's own writer fires triggers, too: then the
-    precheck has checked them."""
+    row_events: BlockWriter | None = None
+    """Compares rows, and sends them as row events in the modes of their sessions; None if the channel's own writer
+    fires triggers, too: then the precheck has checked them."""
     note: Callable[[Conflict], None] = field(kw_only=True)
     """Records a conflict in the open transaction."""
     explained: int = 0
@@ -59,7 +59,7 @@ class OverwritingRows(SqlRows):
         """Prepare for a block; outside of a transaction."""
         SqlRows.prepare(self, format_event)
         if self.row_events is not None:
-            self.row_events.prepare(format_event)
+            self.row_events.begin_block(format_event)
 
     def forget_tables(self) -> None:
         """Read tables anew before their next row."""
@@ -119,11 +119,11 @@ class OverwritingRows(SqlRows):
                 named[table.bound.key] = None
             yield tuple(named) if fires else (), replace(item, payload=payload, rows=counted)
 
-    def _as_events(self, row_events: RowWriter, item: Item, seqno: int, triggered: tuple[TableKey, ...]) -> RowCounts:
+    def _as_events(self, row_events: BlockWriter, item: Item, seqno: int, triggered: tuple[TableKey, ...]) -> RowCounts:
         """Write an item as row events. Raises DriftError, with the triggers, for rows that only statements could write;
         the transaction must be rolled back then, as MySQL has done."""
         try:
-            return row_events.write(iter((item,)), seqno)
+            return row_events.write_rows(iter((item,)), item.context, seqno)
         except NeedsRewriteError as exc:
             raise self._would_fire(triggered) from exc
         except pymysql.err.MySQLError as exc:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import pymysql
 from pymysql.constants import CLIENT
 
+from binlane.apply.rows.computed_values import computed_otherwise
 from binlane.apply.rows.multi_row import MultiRowChanges, MultiRowTable, stretches
 from binlane.apply.rows.sequences import with_whole_sequences
 from binlane.apply.rows.statements import MAX_BYTES, RowStatement, StatementBuilder
@@ -36,7 +37,7 @@ from binlane.binlog.vector.frames import Frames, frame, index_rows
 from binlane.binlog.wire import HEADER
 from binlane.errors import ApplyError, DriftError, TableMismatchError
 from binlane.lazy_dataclass import dataclass
-from binlane.model import Flavor, Item, RowCounts, TableKey, plural
+from binlane.model import Flavor, Item, RowCounts, SessionContext, TableKey, plural
 from binlane.schema.binding import BoundTable, bind
 from binlane.schema.model import Table
 from binlane.schema.session_columns import computed
@@ -105,6 +106,9 @@ class SqlRows:
     """Whether an expression of a table may see ``INVALID_DATES``."""
     _allows_dates: bool = False
     """Whether the source's session has allowed such dates, as far as the log tells."""
+    _same_values: set[tuple[int, int | None, str | None]] = field(default_factory=set)
+    """Tables, by ``id`` in ``_known``, with the modes and the time zone of rows that statements write as the source
+    has computed them."""
     _held: set[TableKey] = field(default_factory=set)
     """Tables that no other session can replace until the transaction's end."""
 
@@ -128,6 +132,7 @@ class SqlRows:
         assert self.guard is not None
         self.guard.forget_tables()
         self._known.clear()
+        self._same_values.clear()
 
     def write(self, items: Iterator[Item], seqno: int) -> RowCounts:
         """Write ROWS items; returns their row changes, which the affected rows must confirm.
@@ -144,7 +149,7 @@ class SqlRows:
             users_tables(payload, self.guard)
             assert self.guard is not None
             self.guard.check(payload, seqno)
-            counted = self._item(payload, seqno)
+            counted = self._item(payload, seqno, item.context)
             if counted != item.rows:
                 raise DriftError(f"expected {item.rows} in an item of the block, decoded {counted}")
             written += counted
@@ -166,10 +171,12 @@ class SqlRows:
     def _on_mariadb(self) -> bool:
         return self.session.flavor is Flavor.MARIADB
 
-    def _item(self, payload: bytes, seqno: int) -> RowCounts:
+    def _item(self, payload: bytes, seqno: int, context: SessionContext | None) -> RowCounts:
         frames = frame(payload, 0, 0)
         index = index_rows(frames, _NAME)
         tables = [self._table(_bytes_of(payload, frames, number), seqno) for number in index.first.tolist()]
+        for table in tables:
+            self._require_same_values(table, context, seqno)
         many = [table.many if self.many_rows else None for table in tables]
         counted = RowCounts()
         for part in stretches(frames, index, [table.logged for table in tables], many, self._room):
@@ -183,6 +190,23 @@ class SqlRows:
                 table = tables[int(index.number[number])]
                 counted += self.write_event(table, rows, HEADER.unpack_from(event)[0])
         return counted
+
+    def _require_same_values(self, table: KnownTable, context: SessionContext | None, seqno: int) -> None:
+        """Raises TableMismatchError for a table whose rows statements would write with other values."""
+        guard = self.guard
+        assert guard is not None
+        modes = (None, None) if context is None else (context.sql_mode, context.time_zone)
+        if (id(table), *modes) in self._same_values:
+            return
+        ours, unsafe = self.session.flavor, guard.allow_unsafe
+        if (what := computed_otherwise(table.target, context, guard.source, ours, allow_unsafe=unsafe)) is not None:
+            raise TableMismatchError(
+                f"{table.target.key}: statements would give rows of seqno {seqno} other values than the source has: "
+                f"{what}; none of the rows was written: correct the target's rows by hand, as the source had them "
+                'before this transaction, let the channel send row events (apply.writer = "binlog", apply.on_conflict '
+                '= "stop"), then run it again'
+            )
+        self._same_values.add((id(table), *modes))
 
     def _write_many(self, changes: MultiRowChanges, data: Bytes) -> bool:
         """Write the changes with few statements; False, with nothing written, if they have to be written event by

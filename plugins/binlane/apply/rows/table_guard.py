@@ -49,6 +49,8 @@ class TableGuard:
     """The target is of the other family."""
     complete_images: bool = True
     allow_nontransactional: bool = False
+    allow_unsafe: bool = False
+    """``apply.allow_unsafe``: values that depend on an unknown time zone, or on the family, may be others."""
     collations: Mapping[str, str] = field(default_factory=dict)
     """The channel's ``[collations]``."""
     allow_triggers: frozenset[str] = frozenset()

@@ -33,6 +33,7 @@ from binlane.sql.programs.reach import names_in
 from binlane.sql.scheduled_event import disabled
 
 if TYPE_CHECKING:
+    from binlane.apply.rows.conflict_detect import RowComparison
     from binlane.apply.rows.named_objects import NamedObjects
     from binlane.apply.rows.table_guard import TableGuard
     from binlane.apply.session.connection import LaneSession
@@ -128,13 +129,15 @@ class BlockWriter:
     """``apply.allow_unsafe``: a NULL whose meaning is not logged is what it is on the target."""
     named: NamedObjects | None = None
     """Compares what statements name with what the precheck has seen; None if nothing of the window is known."""
+    comparison: RowComparison | None = None
+    """Compares rows before they are written; None: nothing does."""
     rows: RowWriter = field(init=False)
 
     def __post_init__(self) -> None:
         self.rows = chosen(ROW_WRITERS, self.writer, "apply.writer")(self.session, self.guard)
 
     def with_rows(self, rows: RowWriter) -> BlockWriter:
-        """A writer with the same session and context, whose rows ``rows`` writes."""
+        """A writer with the same session and context, whose rows ``rows`` writes without a comparison."""
         other = BlockWriter(self.session, self.context, self.guard, self.writer, self.allow_unsafe, self.named)
         other.rows = rows
         return other
@@ -156,8 +159,7 @@ class BlockWriter:
             self.named.begin()
         for (kind, rows_context), run in groupby(items, key=_run_of):
             if kind is ItemKind.ROWS:
-                self.context.enter_rows(rows_context)
-                written += self.rows.write(run, seqno)
+                written += self.write_rows(run, rows_context, seqno)
             elif kind is ItemKind.STATEMENT:
                 self._statements(run)
             elif kind is ItemKind.LOAD:
@@ -169,6 +171,20 @@ class BlockWriter:
         self.context.leave()
         if self.named is not None:
             self.named.end()
+        return written
+
+    def write_rows(self, items: Iterator[Item], context: SessionContext | None, seqno: int) -> RowCounts:
+        """Send ROWS items of one context, compared before if they are to be; as ``write``."""
+        if self.comparison is None:
+            self.context.enter_rows(context)
+            return self.rows.write(items, seqno)
+        written = RowCounts()
+        for item in items:
+            # a comparison has the session in modes of its own, and the rows' modes must hold behind it
+            self.context.leave()
+            self.comparison.compare(item, seqno)
+            self.context.enter_rows(context)
+            written += self.rows.write(iter((item,)), seqno)
         return written
 
     def prepare(self, item: Item) -> bytes:
@@ -208,6 +224,8 @@ class BlockWriter:
     def forget_tables(self) -> None:
         """Read tables anew, after a DDL here or in another lane."""
         self.rows.forget_tables()
+        if self.comparison is not None:
+            self.comparison.forget_tables()
         self.context.expire()
 
     def _statements(self, items: Iterator[Item]) -> None:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
+from binlane.apply.rows.computed_values import ALIKE_DOCUMENTS, AT_OPENING, NAMED, UTC
 from binlane.apply.rows.writers import ROW_WRITERS
 from binlane.choices import OnConflict, Writer
 from binlane.model import Flavor, TableKey
@@ -23,13 +24,9 @@ from binlane.schema.model import Generated
 from binlane.schema.session_columns import LC_TIME_NAMES, OPENED_LOCALE, TIME_ZONE, computed
 from binlane.sql.parse.other_answers import other_answer
 from binlane.sql.requirements import COMPUTED_LOCALE, COMPUTED_MODE, COMPUTED_ZONE
-from binlane.sql.sql_modes import EVALUATED, INVALID_DATES
+from binlane.sql.sql_modes import INVALID_DATES
 from binlane.sql.temporary_routines import tokens_of
 
-_NAMED: Final = frozenset(EVALUATED.values()) - {"NO_ZERO_IN_DATE", "NO_ZERO_DATE"}
-"""Without those that decide about zero dates alone: servers, families and the "sql" writer differ in them as a rule."""
-_AT_OPENING: Final = frozenset({"NO_UNSIGNED_SUBTRACTION"})
-"""A server looks at the mode when it opens the table, in whichever session does, and then keeps to it in all."""
 _GENERATES: Final = re.compile(r"\bAS\s*\(", re.IGNORECASE)
 
 
@@ -64,8 +61,7 @@ def _other_answers(situation: Situation) -> Iterator[Finding]:
 
 
 def _computed_otherwise(situation: Situation, key: TableKey, *, computes_stored: bool) -> Iterator[tuple[str, str]]:
-    # documents of a MySQL source have one form, which the target keeps
-    alike = ("JSON_EXTRACT",) if situation.plan.flavor is Flavor.MYSQL else ()
+    alike = ALIKE_DOCUMENTS if situation.plan.flavor is Flavor.MYSQL else ()
     source = situation.source_tables
     ours = situation.tables.table(key)
     table = ours or (None if source is None else source.table(key))
@@ -104,7 +100,7 @@ def _zones(situation: Situation) -> Iterator[tuple[str, str, str, int]]:
         if plan.flavor is Flavor.MARIADB and _writes_by_statements(situation):
             logged = {"": plan.first_seqno}
         for zone, seqno in sorted(logged.items(), key=lambda each: each[1]):
-            if zone not in _UTC:
+            if zone not in UTC:
                 found = f"{f'time zone {zone}' if zone else 'no time zone'} in a transaction of seqno {seqno}"
                 todo = f"rows are written in +00:00; set allow_unsafe if all sessions have that{_ADVICE}"
                 yield TIME_ZONE, found, todo, seqno
@@ -134,7 +130,6 @@ def _locales(situation: Situation) -> Iterator[tuple[str, str, str, int]]:
 
 _ENGLISH: Final = "en_US"
 _TODO_LOCALE: Final = "set allow_unsafe if all sessions of both servers have the same"
-_UTC: Final = frozenset({"+00:00", "UTC"})
 
 
 def _writes_by_statements(situation: Situation) -> bool:
@@ -150,9 +145,9 @@ def _differences(situation: Situation) -> Iterator[tuple[str, str, str, int]]:
     whatever the target's global value is, which decides for whoever opens a table alone."""
     plan, target = situation.plan, situation.target
     logged = {each.detail: seqno for each, seqno in plan.requirements.items() if each.feature == COMPUTED_MODE}
-    own = _AT_OPENING.intersection(target.value("sql_mode").split(",") if target.flavor is Flavor.MYSQL else ())
+    own = AT_OPENING.intersection(target.value("sql_mode").split(",") if target.flavor is Flavor.MYSQL else ())
     keeps = bool(logged) and _keeps_modes(situation)
-    present, absent = _by_session(logged, _AT_OPENING if keeps else _NAMED - _kept_by_sql(situation))
+    present, absent = _by_session(logged, AT_OPENING if keeps else NAMED - _kept_by_sql(situation))
     advice = _ADVICE if not keeps and plan.flavor is target.flavor else ""
     for mode, seqno in sorted(present.items(), key=lambda each: each[1]):
         if mode not in own:

@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from binlane.apply.lane.replay_skipped import replay_skipped
-from binlane.errors import PrecheckError
+from binlane.errors import DriftError, PrecheckError, TableMismatchError
 from binlane.model import Flavor
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
@@ -593,3 +593,44 @@ def test_time_zones_are_named_where_the_target_computes_in_one(
     else:  # row events of MariaDB have the values
         assert channel.run() is not None
         channel.assert_equal()
+
+
+DRIFTED: Final = (
+    "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, n INT, ts TIMESTAMP NULL, day DATE AS (DATE(ts)) STORED)",
+    "CREATE TABLE tenant_1.p (id INT PRIMARY KEY, n INT)",
+)
+
+
+@pytest.mark.parametrize("server", [pytest.param("mysql", marks=requires_mysql), "mariadb"])
+def test_a_window_that_overwrites_from_its_middle_on_computes_as_it_did_before(
+    channel_of: ChannelOf, server: str
+) -> None:
+    """The precheck has seen a channel that stops at drift. Row events keep the zones, and rows that statements would
+    have to write are named."""
+    channel = channel_of(server, server)
+    channel.write_channel("", transactions=1)
+    channel.on_both("CREATE DATABASE tenant_1", *DRIFTED)
+    run_on(channel.target, "INSERT INTO tenant_1.p VALUES (1, 7)", log=False)
+    zone = "SET SESSION time_zone = '+09:00'"
+    insert = "INSERT INTO tenant_1.t (id, ts) VALUES ({}, '2026-01-02 03:00:00')"
+    run_on(channel.source, "INSERT INTO tenant_1.p VALUES (1, 1)")
+    run_on(channel.source, zone, insert.format(1), insert.format(2), "UPDATE tenant_1.t SET n = 1 WHERE id = 2")
+    with pytest.raises(DriftError):
+        channel.run()
+    channel.write_channel('on_conflict = "overwrite"\n', transactions=1)
+    assert channel.run() is not None
+    channel.assert_equal()
+    assert channel.target.query("SELECT CAST(day AS CHAR) FROM tenant_1.t") == [("2026-01-02",)] * 2
+
+    run_on(channel.target, "INSERT INTO tenant_1.t (id) VALUES (3)", log=False)
+    run_on(channel.source, zone, insert.format(3))
+    channel.write_channel("", transactions=1)
+    with pytest.raises(DriftError):
+        channel.run()
+    channel.write_channel('on_conflict = "overwrite"\n', transactions=1)
+    with pytest.raises(TableMismatchError, match=r"tenant_1\.t: statements would .* column day, which is generated"):
+        channel.run()
+    run_on(channel.target, "DELETE FROM tenant_1.t WHERE id = 3", log=False)
+    channel.write_channel("", transactions=1)
+    assert channel.run() is not None
+    channel.assert_equal()
