@@ -10,7 +10,7 @@ from binlane.apply.lane.block_writers import Checked, LogFacts, block_writer
 from binlane.apply.lane.options import ApplyOptions
 from binlane.apply.lane.replayed_items import require_plain
 from binlane.apply.nontransactional_tables import NontransactionalTables
-from binlane.apply.rows.conflict_detect import RowComparison
+from binlane.apply.rows.conflict_detect import RowComparison, row_key
 from binlane.apply.rows.sql import KnownTable, SqlRows
 from binlane.apply.rows.target_row import is_full
 from binlane.apply.rows.writers import sends_row_events
@@ -139,6 +139,8 @@ def _unproved(items: Sequence[Item], tables: SqlRows, seqno: int) -> Iterator[st
             if event.kind is RowsKind.INSERT:
                 if not _refuses_again(table, event):
                     yield f"a row is inserted into {key} that no unique key would refuse the second time"
+            elif not row_key(table):
+                yield f"rows of {key} are changed, and have no key by which they could be compared"
             elif not all(each.before and is_full(table, each.before) for each in table.decoder.changes(event)):
                 yield f"the log has only some columns of a row of {key} before their change"
 

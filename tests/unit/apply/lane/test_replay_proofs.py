@@ -21,17 +21,25 @@ PLAIN = Key("plain", False, False, (KeyColumn("id"),))
 
 
 def unproved(
-    *images: Image, keys: tuple[Key, ...], columns: tuple[Column, ...] = (ID, A, B), flags: int = 0
+    *images: Image,
+    keys: tuple[Key, ...],
+    columns: tuple[Column, ...] = (ID, A, B),
+    flags: int = 0,
+    change: RowsKind = RowsKind.INSERT,
 ) -> list[str]:
     class Event:
-        kind = RowsKind.INSERT
+        kind = change
 
     class Decoder:
         def changes(self, _: object) -> list[Change]:
-            return [Change(RowsKind.INSERT, None, image) for image in images]
+            if change is RowsKind.INSERT:
+                return [Change(change, None, image) for image in images]
+            return [Change(change, image, image if change is RowsKind.UPDATE else None) for image in images]
 
     class Bound:
         key = TableKey("app", "t")
+        primary_key = (0,) if PRIMARY in keys else ()
+        written = frozenset(range(len(columns)))
 
     class Known:
         target = Table(TableKey("app", "t"), "InnoDB", columns, keys)
@@ -84,3 +92,13 @@ def test_secondary_keys_prove_nothing_where_the_session_did_not_check_them() -> 
     flags = int(RowsFlag.RELAXED_UNIQUE_CHECKS)
     assert unproved((1, 2, 3), keys=(A_B,), flags=flags)
     assert not unproved((1, 2, 3), keys=(PRIMARY,), flags=flags)
+
+
+@pytest.mark.parametrize("change", [RowsKind.UPDATE, RowsKind.DELETE])
+def test_a_change_is_compared_only_where_a_key_finds_its_row(change: RowsKind) -> None:
+    """Without a key the server takes any equal row, also behind a change that somebody has made by hand."""
+    for keys in ((PRIMARY,), (KNOWN,)):
+        assert unproved((1, 2, 3), keys=keys, change=change) == []
+    for keys in ((), (PLAIN,), (A_B,)):
+        said = "rows of app.t are changed, and have no key by which they could be compared"
+        assert unproved((1, 2, 3), keys=keys, change=change) == [said]
