@@ -26,7 +26,7 @@ from binlane.restore.logged_transactions import LoggedTransaction, RowTransactio
 from binlane.restore.ruled_out import Passage, RuledOut
 from binlane.source.end_position import first_of
 from binlane.source.identity import Start
-from binlane.source.protocol import EventSource, LogState
+from binlane.source.protocol import EVERY_SESSION, EventSource, LogState
 from binlane.work.lookup import moment
 
 BEFORE: Final = 10
@@ -61,6 +61,8 @@ class LogScan:
     """Those of the files that were not read, because the archive's index says that nothing of the databases is in
     them."""
     bytes_ruled_out: int = 0
+    delay: float = 0.0
+    """The longest of those of ``before``, ``after`` and ``culprit``."""
     digest: str = ""
     """Of every transaction between the two, of any database: its end, second and row changes of the databases."""
 
@@ -91,7 +93,8 @@ def scan(
         if start.position.is_behind(end.position, state.files):
             raise PlanError(f"--until {end.text}: expected a place behind the base, which is at {start.position}")
         end = replace(end, files=state.files)
-    run = _Run(found, end, databases, _Begins(databases, was_absent) if finds_begin else None)
+    lags = isinstance(end, EndTime) and state.closes_by_clock and source.newest_session() == EVERY_SESSION
+    run = _Run(found, end, databases, _Begins(databases, was_absent) if finds_begin else None, may_lag=lags)
     at: Start | None = start
     while at is not None:
         at = _read(source, at, run, ruled_out)
@@ -129,6 +132,9 @@ class _Run:
     end: End
     databases: frozenset[str]
     begins: _Begins | None
+    may_lag: bool = False
+    """Whether transactions of before the source's clock may still come: a replica has those of its own source later,
+    under the times of there."""
     _is_over: bool = False
     _second: int = 0
     """Transactions of the second of the last one, up to it."""
@@ -296,6 +302,8 @@ class _Run:
                 f"{_BEHIND >> 20} MiB of log behind it none is older"
             )
         found.before = [read() for read in self._newest]
+        around = (*found.before, *found.after, *(() if found.culprit is None else (found.culprit,)))
+        found.delay = max((each.delay for each in around), key=abs, default=0.0)
         found.digest = self._shape.digest()
         if found.culprit is not None:
             is_shared = int(self._last) == int(found.culprit.time)
@@ -314,9 +322,17 @@ class _Run:
             return
         reached = f"{log} reaches to {found.end}, {moment(self._last) if self._last else 'without a change'}"
         if isinstance(end, EndTime):
-            if state.closes_by_clock and state.clock > end.time:
+            has_come = state.closes_by_clock and state.clock > end.time
+            if has_come and not self.may_lag:
                 self._require_there()
                 return
+            if has_come:
+                raise WindowOpenError(
+                    f"--until {end.text}: {reached}: expected a transaction of that time or later, as the server is a "
+                    "replica (or its account lacks the privilege to see that it is none: SLAVE MONITOR, on MySQL "
+                    "REPLICATION CLIENT), which may still get older ones; take the command again when it has a later "
+                    f"transaction, read the log of its own source, or restore up to {found.end}: --until {found.end}"
+                )
             raise WindowOpenError(
                 f"--until {end.text}: {reached}: the end is behind it; take an earlier one, or add files; or restore "
                 f"up to {found.end}, and go on in the server's own log: --extend NAME --log CONNECTION"

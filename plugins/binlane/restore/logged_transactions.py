@@ -82,6 +82,9 @@ class LoggedTransaction:
     """Whether it concerns one of the databases."""
     changes: tuple[DatabaseChange, ...] = ()
     """Of the databases."""
+    delay: float = 0.0
+    """Seconds from its commit on the server that has executed it first to ``time``, that of the server whose log this
+    is; 0 where the log does not tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,6 +326,7 @@ class _Reading:
     offset: int
     gtid: str
     time: float
+    delay: float
     _maps: dict[int, TableMap | None] = field(default_factory=dict)
     _rows: Counter[str] = field(default_factory=Counter)
     _statements: list[str] = field(default_factory=list)
@@ -332,7 +336,7 @@ class _Reading:
     def of(
         cls, event: RawEvent, log_format: FormatDescription, name: str, databases: frozenset[str], file: str
     ) -> _Reading:
-        gtid, time = "", float(event.header.timestamp)
+        gtid, time, delay = "", float(event.header.timestamp), 0.0
         if event.header.type_code in _GTIDS:
             parsed = parse_body(event, log_format, name)
             if isinstance(parsed, MariadbGtid):
@@ -341,7 +345,9 @@ class _Reading:
                 gtid = "" if event.header.type_code == _T.ANONYMOUS_GTID else str(parsed)
                 if parsed.immediate_commit_timestamp is not None:
                     time = parsed.immediate_commit_timestamp / 1_000_000
-        return cls(log_format, name, databases, file, int(event.offset), gtid, time)
+                    first = parsed.original_commit_timestamp
+                    delay = 0.0 if not first else time - first / 1_000_000
+        return cls(log_format, name, databases, file, int(event.offset), gtid, time, delay)
 
     def take(self, event: RawEvent) -> None:
         code = event.header.type_code
@@ -404,8 +410,9 @@ class _Reading:
         concerns = bool(self._rows or self._statements)
         rows = tuple(sorted(self._rows.items()))
         return LoggedTransaction(
-            start, behind, self.gtid, self.time, rows, tuple(self._statements), concerns, tuple(self._changes)
-        )
+            start, behind, self.gtid, self.time, rows, tuple(self._statements), concerns, tuple(self._changes),
+            self.delay,
+        )  # fmt: skip
 
 
 def _may_name(sql: bytes, database: str) -> bool:

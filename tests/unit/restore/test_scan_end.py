@@ -10,13 +10,16 @@ from typing import cast
 import numpy as np
 import pytest
 
+from binlane.binlog.events import FormatDescription
+from binlane.binlog.wire import EventHeader, EventType, RawEvent
 from binlane.errors import EndNotReachedError, PlanError, WindowOpenError
 from binlane.model import Flavor, LogPosition
+from binlane.orchestration.commands.copies import restore_plan
 from binlane.restore import log_scan
 from binlane.restore.end import End, EndPosition, EndTime
-from binlane.restore.logged_transactions import LoggedTransaction, RowTransactions
+from binlane.restore.logged_transactions import LoggedTransaction, RowTransactions, _Reading
 from binlane.source.identity import Start
-from binlane.source.protocol import EventSource, LogState
+from binlane.source.protocol import EVERY_SESSION, EventSource, LogState
 
 FILE = "binlog.000001"
 START = Start(0, LogPosition(FILE, 157), "", 50.0, "", "")
@@ -33,6 +36,9 @@ class Growing:
 
     def state(self) -> LogState:
         return LogState("", Flavor.MYSQL, (FILE,), LogPosition(FILE, self.offset), self.clock, closes_by_clock=True)
+
+    def newest_session(self) -> int:
+        return 7
 
     def read(self, *_: object) -> Iterator[LoggedTransaction]:
         self.offset, self.clock = 1000, 1000.0
@@ -57,6 +63,7 @@ class Lying:
     """A server's log whose transactions say these times."""
 
     name = "db"
+    session = 7
 
     def __init__(self, *times: float) -> None:
         places = [LogPosition(FILE, 157 + 100 * number) for number in range(len(times) + 1)]
@@ -67,6 +74,9 @@ class Lying:
 
     def state(self) -> LogState:
         return LogState("", Flavor.MARIADB, (FILE,), self.logged[-1].end, 1000.0, closes_by_clock=True)
+
+    def newest_session(self) -> int:
+        return self.session
 
     def read(
         self,
@@ -118,3 +128,51 @@ def test_a_time_that_one_transaction_says_is_no_end_while_older_ones_follow(
         assert all(f"--until {FILE}{place}" in str(raised.value) for place in places)
         # no more than that was read
         assert "in the 64 MiB of log behind it none is older" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("session", "times", "reached"),
+    [(7, (100, 200), ":357"), (EVERY_SESSION, (100, 200), None), (EVERY_SESSION, (100, 200, 300), ":357")],
+    ids=["no-replica", "a-replica-that-lags", "a-replica-that-has-a-later-one"],
+)
+def test_the_clock_of_a_replica_does_not_prove_that_a_time_has_come(
+    session: int, times: tuple[float, ...], reached: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it has not applied yet comes with times of its own source."""
+    source = Lying(*times)
+    source.session = session
+    monkeypatch.setattr(log_scan, "logged_transactions", source.read)
+    with contextlib.nullcontext() if reached else pytest.raises(WindowOpenError, match=r"as the server is a replica"):
+        found = log_scan.scan(
+            cast("EventSource", source), START, frozenset({"shop"}), EndTime("then", 300.0), finds_begin=False
+        )
+        assert str(found.end) == f"{FILE}{reached}"
+
+
+@pytest.mark.parametrize(("first", "delay"), [(None, 0.0), (90_000_000, 10.0), (0, 0.0)])
+def test_a_transaction_says_how_late_a_replica_has_committed_it(first: int | None, delay: float) -> None:
+    committed = 100_000_000
+    times = committed.to_bytes(7, "little")
+    if first is not None:
+        times = (committed | 1 << 55).to_bytes(7, "little") + first.to_bytes(7, "little")
+    body = bytes(17) + (5).to_bytes(8, "little") + b"\x02" + bytes(16) + times
+    header = EventHeader(0, EventType.GTID, 1, len(body) + 19, 0, 0)
+    event = RawEvent(200, header, memoryview(body))
+    found = _Reading.of(event, FormatDescription("8.4.6"), "log", frozenset(), FILE)
+    assert (found.time, found.delay) == (100.0, delay)
+
+
+@pytest.mark.parametrize(
+    ("end", "delay", "said"),
+    [
+        (TIME, 12.5, "has committed up to 12.5 seconds behind the clock of its own source"),
+        (TIME, -3.0, "has committed up to 3.0 seconds before"),
+        (TIME, 0.0, ""),
+        (PLACE, 12.5, ""),
+    ],
+)
+def test_a_plan_says_whose_times_a_replica_s_log_has(end: End, delay: float, said: str) -> None:
+    place = LogPosition(FILE, 4)
+    found = restore_plan._of_replica(end, log_scan.LogScan(place, place, delay=delay))
+    assert len(found) == bool(said)
+    assert said in "".join(found)

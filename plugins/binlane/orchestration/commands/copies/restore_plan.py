@@ -229,6 +229,7 @@ def plan_restore(request: RestoreRequest, channels: Path, resolve: Resolver | No
         ruled_out = RuledOut(source, databases)
         begins = {"finds_begin": recorded is None, "was_absent": request.at is not None}
         found = scan(source, start, databases, end, **begins, ruled_out=ruled_out)
+    beliefs += _of_replica(end, found)
     _require_room(channel, found)
     definition = RestoreDefinition(
         base=_of_base(dump)[0],
@@ -287,7 +288,8 @@ def plan_extension(
         definition, log=log, begin=str(state.watermark.source), end_file=scanned.end.file,
         end_offset=scanned.end.offset, asked=end.text,
     )  # fmt: skip
-    return RestorePlan(name, file, text, later, endpoints, extended, scanned, None, is_extension=True)
+    beliefs = _of_replica(end, scanned)
+    return RestorePlan(name, file, text, later, endpoints, extended, scanned, None, beliefs=beliefs, is_extension=True)
 
 
 def _names(request: RestoreRequest, dumped: frozenset[str] | None) -> tuple[tuple[str, str], ...]:
@@ -558,6 +560,17 @@ def _belief(request: RestoreRequest, recorded: DumpPlace | None, start: Start) -
     return (
         f"{start.position} is the dump's place in this log: the dump has no GTIDs that show it; dump with them "
         "(MariaDB: --gtid), or from the server whose log this is",
+    )
+
+
+def _of_replica(end: End, scanned: LogScan) -> tuple[str, ...]:
+    """What a time means in the log of a replica."""
+    if not isinstance(end, EndTime) or scanned.delay == 0:
+        return ()
+    return (
+        f"{end.text} is a time of the server whose log this is, a replica: around the end it has committed up to "
+        f"{abs(scanned.delay):.1f} seconds {'behind' if scanned.delay > 0 else 'before'} the clock of its own source; "
+        "for a time of there, read the log of that server, or end with --until GTID",
     )
 
 
