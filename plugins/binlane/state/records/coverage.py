@@ -225,9 +225,14 @@ def forget_compared(connection: Connection, channel: str, is_replaced: Callable[
 
 def forget_verified(connection: Connection, channel: str) -> None:
     """Forget all verifications of the channel: the target is another server, of which nothing was compared. The rows
-    that were known to differ stay, until they are found equal."""
-    for table in (verified, verified_tables, verifications):
+    that were known to differ stay, until they are found equal, and so does a crash of the source: its log is the
+    same."""
+    for table in (verified_tables, verifications):
         connection.execute(delete(table).where(table.c.channel == channel))
+    this = verified.c.channel == channel
+    connection.execute(delete(verified).where(this, verified.c.crashed_at.is_(None)))
+    nothing = dict.fromkeys(("full_through", "full_at", "rules", "uncovered_seqno", "uncovered_at"))
+    connection.execute(update(verified).where(this).values(rows_after=0, rows_through=0, **nothing))
 
 
 def tables_of(connection: Connection, channel: str, verification: int) -> frozenset[TableKey]:
