@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,20 +22,21 @@ from binlane.bootstrap.row_copy import Chunk, Copier, RemainingTable, copy_chunk
 from binlane.bootstrap.sessions import Session, read_session, write_session
 from binlane.driver.connection import Connection
 from binlane.errors import BinlaneError, ConfigError, TableMismatchError
-from binlane.model import TableKey, version_number
+from binlane.model import Item, ItemKind, SessionContext, TableKey, version_number
 from binlane.orchestration.commands.copies import recopy, restore
 from binlane.orchestration.commands.copies.missing_tables import MissingTable, fill_empty
 from binlane.orchestration.commands.repair import apply_plan, make_plan
 from binlane.orchestration.commands.verify import verify
 from binlane.orchestration.terminal import Terminal
 from binlane.precheck.results import checked_of
+from binlane.precheck.situation.parser import StatementJudge
 from binlane.repair.plan import Action
 from binlane.restore.dump_folder import DumpFolder
 from binlane.restore.dump_load import DumpLoad
 from binlane.schema.binding import bind
 from binlane.schema.model import Schema
 from binlane.servers.catalog import read_schema
-from binlane.servers.engines import engine_of
+from binlane.servers.engines import engine_at, engine_of
 from binlane.sessions.pins import SessionKind
 from binlane.state.records.repairs import begin_repair
 from binlane.state.records.verifications import begin_verification
@@ -132,6 +134,69 @@ BEHIND: Final = (
     "RENAME TABLE app.b TO app.c",
     "CREATE SQL SECURITY INVOKER VIEW app.b AS SELECT n FROM app.c WHERE app.f() = 1",
 )
+PREPARED: Final = (
+    "UPDATE app.t SET n = n + 1",
+    "DELETE FROM app.t WHERE n = 1",
+    "INSERT INTO app.t SELECT n FROM app.t",
+    "CREATE TABLE app.n AS SELECT n FROM app.t",
+    "CREATE VIEW app.n AS SELECT n FROM app.t",
+    "INSERT INTO app.b VALUES (ROUND(1.5, app.f()))",
+    "INSERT INTO app.b VALUES (ROUND(1.5, app.g()))",
+    "SET STATEMENT max_statement_time = 1 FOR UPDATE app.t SET n = n + 1",
+    "LOAD DATA LOCAL INFILE 'x' INTO TABLE app.t",
+    f"UPDATE app.t SET n = {'(' * 101}1{')' * 101}",
+    f"CREATE TABLE app.n AS SELECT n FROM app.t WHERE {'(' * 101}1{')' * 101}",
+    f"CREATE VIEW app.n AS SELECT n FROM app.t WHERE {'(' * 101}1{')' * 101}",
+    # and that reach none
+    "CREATE VIEW app.n AS SELECT ROUND(1.5, app.f()) AS n",
+    "CREATE VIEW app.n AS WITH t AS (SELECT 1 AS n) SELECT ROUND(n, app.f()) AS n FROM t",
+    "CREATE VIEW app.n AS SELECT ROUND(1.5, app.f()) AS n FROM information_schema.schemata",
+    f"CREATE VIEW app.n AS SELECT ROUND(1.5, app.f()) AS n WHERE {'(' * 101}1{')' * 101}",
+    "SELECT ROUND(1.5, app.f())",
+    "WITH t AS (SELECT 1 AS n) SELECT ROUND(n, app.f()) FROM t",
+    "VALUES (ROUND(1.5, app.f()))",
+    "DO ROUND(1.5, app.f())",
+    "CALL app.p(ROUND(1.5, app.f()))",
+    "SET @n = ROUND(1.5, app.f())",
+    "SET GLOBAL max_connections = ROUND(1.5, app.f())",
+)
+"""Statements for which MariaDB opens tables, or calls a function, when it prepares them."""
+
+
+@pytest.mark.parametrize("holds", [True, False])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_statement_that_the_parser_is_asked_about_calls_a_function(
+    family: str, holds: bool, channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind the beginning of the precheck's session: MariaDB calls a function in ROUND when it opens the view.
+    ``holds``: whether the account may lock a table."""
+    if not holds:
+        monkeypatch.setattr("binlane.precheck.situation.parser._HELD", ("binlane.nowhere",))
+    server = channel_of(family, family).target
+    # one that needs no table is called also where no other table is to be opened
+    evil = (
+        "CREATE FUNCTION app.f() RETURNS INT DETERMINISTIC SQL SECURITY INVOKER "
+        "BEGIN DO GET_LOCK('seen', 0); RETURN 1; END"
+    )
+    run_on(server, "CREATE DATABASE app", TABLE, "CREATE TABLE app.b (n INT)", EVIL[0], evil, log=False)
+    engine = engine_at(server.url())
+    with contextlib.closing(StatementJudge.open(engine)) as judge:
+        assert judge._opens_nothing is (holds and family == "mariadb")
+        view = "CREATE SQL SECURITY INVOKER VIEW app.t AS SELECT n FROM app.b WHERE ROUND(1.5, app.f()) > 0"
+        opens = "CREATE FUNCTION app.g() RETURNS INT SQL SECURITY INVOKER RETURN (SELECT MAX(n) FROM app.t)"
+        run_on(server, "DROP TABLE app.t", view, opens, log=False)
+        for statement in PREPARED:
+            item = Item(ItemKind.STATEMENT, statement.encode(), context=SessionContext(database="app"))
+            for kind in (ItemKind.STATEMENT, ItemKind.DDL):
+                verdict = judge.judge(replace(item, kind=kind))
+                assert verdict is None or family == "mysql"  # which has no SET STATEMENT, and no VALUES (..)
+            assert server.query(SEEN) == [(1,)]
+        view_text = b"CREATE DEFINER=`a`@`%` SQL SECURITY INVOKER VIEW `app`.`n` AS SELECT `n` FROM `app`.`t`"
+        assert judge.judge_definition("app", "", view_text, ()) is None
+        assert server.query(SEEN) == [(1,)]
+    engine.dispose()
+
+
 STATEMENTS: Final = {
     "a view in the table's place": (RENAMED, "expected a table, found a view"),
     "a view in the place of a table that the window alters": (RENAMED, "expected a table, found a view"),

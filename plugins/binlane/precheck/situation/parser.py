@@ -3,9 +3,10 @@
 The statement goes in the session and with the bytes that the lane would send, and is let go at once. What cannot be
 prepared (1295) has been parsed all the same: a syntax error comes first. Tried with every kind of statement that a
 window lets pass, on MariaDB 10.11 and MySQL 9.7 (``tests/integration/precheck/test_parser.py``): none has an effect.
-But
-on MariaDB a stored function is called to prepare a statement that has it in ROUND, SUBSTR or ESCAPE, as the target's
-account: those that may call one are not asked about.
+To prepare a statement MariaDB calls a stored function that it has in ROUND, SUBSTR or ESCAPE, or that a view of its has
+there, as the target's account; and a view may take a table's place at any moment. So a MariaDB session that asks holds
+a table of binlane's own by LOCK TABLES: each other one is refused (1100) behind the syntax, before any is opened. What
+reaches no table is not asked about. Whether the functions of both are there is asked by their names.
 Errors of objects are no answer, since the window may make, drop or alter them first. Protocol: COM_STMT_PREPARE of
 https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_command_phase_ps.html.
 """
@@ -15,7 +16,7 @@ from __future__ import annotations
 import logging
 import re
 import struct
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -29,18 +30,20 @@ from binlane.apply.session.retry_verdicts import error_code, is_lost
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.errors import ApplyError
 from binlane.lazy_dataclass import dataclass
-from binlane.model import Flavor, Item, ItemKind, SessionContext
+from binlane.model import Flavor, Item, ItemKind, SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
 from binlane.plan.window_plan import WindowPlan
-from binlane.schema.letter_case import lower
-from binlane.servers.programs import PROGRAM_NAMES
-from binlane.sql.charset import decoded, dialect_of
+from binlane.rename_rules import is_system
+from binlane.sql.charset import dialect_of
 from binlane.sql.logged_statement import LoggedText
-from binlane.sql.parse.facts import StatementKind
-from binlane.sql.parse.lexer import UNDECODED
+from binlane.sql.parse.cursor import is_symbol
+from binlane.sql.parse.facts import StatementFacts, StatementKind
+from binlane.sql.parse.lexer import Unreadable
 from binlane.sql.program_names import folded_name
+from binlane.sql.programs.reach import folded
 from binlane.sql.scheduled_event import disabled
-from binlane.state.tables import SCHEMA
+from binlane.sql.words import words_of
+from binlane.state.tables import SCHEMA, migrations
 from binlane.work.files import WorkFolder
 from binlane.work.logged_statements import MOST_FORMS, LaneStatement, distinct_statements
 
@@ -50,13 +53,22 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _LIMITS: Final = SessionLimits(wait_timeout=60, lock_wait_timeout=1, innodb_lock_wait_timeout=1)
-"""DML opens its tables to be prepared, and waits for nobody's ALTER."""
+"""On MySQL DML opens its tables to be prepared, and waits for nobody's ALTER."""
 _MOST_WAITS: Final = 3
 _COM_STMT_CLOSE: Final = COMMAND.COM_STMT_CLOSE
 _PREPARED: Final = struct.Struct("<BIHH")
 """Of the answer: status 0, the statement's id, its columns and parameters."""
 _HEADER: Final = 1024
 """Bytes of a packet that are not the statement's, with room to spare."""
+_HELD: Final = (f"{SCHEMA}.{migrations.name}", "mysql.help_topic")
+"""Tables of which one is locked on MariaDB: nobody writes them but an upgrade; the second one is there before ``init``
+has made the first."""
+_ANOTHER: Final = b"SELECT 1 FROM mysql.func"
+_NOT_LOCKED: Final = 1100
+"""ER_TABLE_NOT_LOCKED."""
+_WRITES: Final = re.compile(rb"\s*(?:INSERT|REPLACE|UPDATE|DELETE|LOAD)\b", re.IGNORECASE)
+_SETS: Final = re.compile(rb"\s*SET\s+(?:GLOBAL\b|@)", re.IGNORECASE)
+_VIEW: Final = re.compile(rb"\bVIEW\b", re.IGNORECASE)
 _THERE: Final = "mysql"
 """A database of every server."""
 _NO_PRIVILEGE: Final = 1227
@@ -93,40 +105,14 @@ class ParserAnswers:
     """Routines that the window makes, in lower case."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Names:
-    """Names of objects, in lower case; at worst a text that only looks as if it had one is taken for one that has."""
-
-    words: frozenset[str]
-    others: tuple[str, ...]
-    """Names that are more than one word."""
-
-    @classmethod
-    def of(cls, names: Iterable[str]) -> _Names:
-        folded = {folded_name(lower(name)) for name in names}
-        words = frozenset(name for name in folded if _WORD.fullmatch(name))
-        return cls(words, tuple(folded - words))
-
-    def are_in(self, text: str) -> bool:
-        """Whether the text may have one of them."""
-        if not self.words and not self.others:
-            return False
-        text = folded_name(lower(text))
-        is_hidden = UNDECODED in text and not all(map(str.isascii, (*self.words, *self.others)))
-        return is_hidden or not self.words.isdisjoint(_WORD.findall(text)) or any(map(text.__contains__, self.others))
-
-
-_WORD: Final = re.compile(r"[\w$]+")
-
-
 @dataclass(slots=True)
 class StatementJudge:
-    """A connection of its own, on which nothing is ever executed but SET and USE."""
+    """A connection of its own, on which nothing is ever executed but SET, USE and LOCK TABLES."""
 
     session: LaneSession
     context: ContextSetter
-    _programs: _Names
-    """Functions and views that preparing a statement could run."""
+    _opens_nothing: bool = False
+    """MariaDB: whether it opens no table to prepare a statement."""
     _entered: SessionContext | None = field(default=None)
     _waits: int = 0
     _asked: dict[str, Verdict | None] = field(default_factory=dict)
@@ -143,12 +129,22 @@ class StatementJudge:
             if error_code(exc) != _NO_PRIVILEGE:  # that the precheck asks for: nothing can be judged without it
                 session.close()
                 raise
-        programs = session.rows(PROGRAM_NAMES) if session.flavor is Flavor.MARIADB else ()
-        return cls(session, ContextSetter(session), _Names.of(str(name) for _, name in programs))
+        judge = cls(session, ContextSetter(session))
+        try:
+            judge._opens_nothing = session.flavor is Flavor.MARIADB and any(map(judge._holds, _HELD))
+        except pymysql.err.MySQLError:
+            session.close()
+            raise
+        return judge
 
     def close(self) -> None:
         """End the connection."""
         self.session.close()
+
+    @property
+    def opens_tables(self) -> bool:
+        """MariaDB: whether the server would open tables to prepare a statement, which is not asked about then."""
+        return self.session.flavor is Flavor.MARIADB and not self._opens_nothing
 
     @property
     def is_blocked(self) -> bool:
@@ -161,10 +157,10 @@ class StatementJudge:
         Raises the driver's error if the connection is lost.
         """
         context = SessionContext() if item.context is None else item.context
-        if self._may_run(item, context):
-            return None
         if len(item.payload) + _HEADER > self.session.max_allowed_packet or not self._enter(context, item.payload):
             return None  # the packet, the collations and time zones have findings of their own
+        if not self._is_asked_about(item.payload, context):
+            return self._missing_function(item, context)
         text = disabled(item.payload, self.context.client_charset(context), dialect_of(context, self.session.flavor))
         try:
             self._prepare(text)
@@ -183,7 +179,7 @@ class StatementJudge:
         it, by ``folded_name``. Raises the driver's error if the connection is lost."""
         context = SessionContext(database=database)
         item = Item(ItemKind.DDL, statement, context=context)
-        if self._may_run(item, context) or len(statement) + _HEADER > self.session.max_allowed_packet:
+        if len(statement) + _HEADER > self.session.max_allowed_packet:
             return None
         # before the first copy the target may have neither its database nor binlane's
         if not any(self._enter(SessionContext(database=each), statement) for each in (database, _THERE)):
@@ -191,6 +187,8 @@ class StatementJudge:
         self._entered = None
         try:
             self.session.execute(f"SET SESSION sql_mode = {quoted(sql_mode)}")
+            if not self._is_asked_about(statement, context):
+                return self._missing_function(item, context, made)
             self._prepare(statement)
         except pymysql.err.MySQLError as exc:
             if is_lost(exc):
@@ -220,30 +218,48 @@ class StatementJudge:
         return None
 
     def _missing_function(self, item: Item, context: SessionContext, made: Collection[str] = ()) -> Verdict | None:
-        """What the target says of the functions of a statement whose objects are not there yet, which it names
-        first. ``made``: those that the copy makes."""
-        facts = statement_facts(item.payload, context, self.session.flavor)
-        for name in sorted(facts.functions):
-            if self._programs.are_in(name) or not name.isascii() or folded_name(name) in made:
+        """What the target says of the functions of a statement whose objects are not there yet, or not opened, which it
+        names first; on MariaDB also of those that are called with their database. ``made``: those that the copy
+        makes."""
+        flavor = self.session.flavor
+        facts = statement_facts(item.payload, context, flavor)
+        called = [(name if name.isidentifier() else identifier(name), name) for name in sorted(facts.functions)]
+        if flavor is Flavor.MARIADB and facts.routines_used:
+            called += _qualified_calls(item.payload, context, facts.tables)
+        for spelled, name in called:
+            if not name.isascii() or folded_name(name) in made:
                 continue
             try:
-                self._prepare(f"DO {identifier(name)}()".encode())
+                self._prepare(f"DO {spelled}()".encode())
             except pymysql.err.MySQLError as exc:
                 if is_lost(exc):
                     raise
-                # every other error is one of a function that is there
+                # every other error is one of a function that is there, or of a word of the grammar
                 if error_code(exc) == _NO_ROUTINE:
                     return _verdict(_NO_ROUTINE, str(exc.args[-1]))
         return None
 
-    def _may_run(self, item: Item, context: SessionContext) -> bool:
-        """Whether preparing the statement could call a function of the target's, itself or behind a view."""
-        if not self._programs.are_in(decoded(item.payload, context)):
-            return False
-        facts = statement_facts(item.payload, context, self.session.flavor)
-        # of a definition its queries alone are prepared, and a body is not
-        has_query = item.kind is not ItemKind.DDL or facts.create_select or bool(facts.views)
-        return has_query or facts.kind is not StatementKind.DDL
+    def _holds(self, table: str) -> bool:
+        """Lock a table, and see that the server opens no other one; False if it does not let the account, or has no
+        such table."""
+        try:
+            self.session.execute(f"LOCK TABLES {table} READ")
+            self._prepare(_ANOTHER)
+        except pymysql.err.MySQLError as exc:
+            if is_lost(exc):
+                raise
+            return error_code(exc) == _NOT_LOCKED
+        return False
+
+    def _is_asked_about(self, statement: bytes, context: SessionContext) -> bool:
+        """Whether the server calls no function to prepare the statement: MySQL calls none, and MariaDB behind a table
+        that it does not open."""
+        if self.session.flavor is not Flavor.MARIADB:
+            return True
+        facts = statement_facts(statement, context, self.session.flavor)
+        if _prepares_no_query(statement, facts):
+            return True
+        return self._opens_nothing and _reaches_a_table(statement, facts)
 
     def _enter(self, context: SessionContext, statement: bytes) -> bool:
         """Give the session what a parser asks for of the statement's; False if the target cannot have it."""
@@ -313,9 +329,51 @@ def ask_parser(engine: Engine, plan: WindowPlan, plans: WorkFolder) -> ParserAns
         log.info("precheck: the target's parser was asked about %d statements", judged)
         if forms >= MOST_FORMS:
             log.info("precheck: the window has more than %d forms of DML; the rest was not asked about", MOST_FORMS)
+        if judge.opens_tables:
+            log.warning("precheck: the account may not LOCK TABLES on %s: not all DML was asked about", SCHEMA)
         if judge.is_blocked:
             log.warning("precheck: tables of the target are locked by another session: not all DML was asked about")
     return asked
+
+
+def _prepares_no_query(statement: bytes, facts: StatementFacts) -> bool:
+    """Whether a server evaluates nothing of the statement to prepare it: of definitions their queries alone, and no
+    body."""
+    if facts.kind is StatementKind.GLOBAL:
+        return not _SETS.match(statement)
+    is_definition = facts.kind is StatementKind.DDL and not facts.create_select and not facts.views
+    return is_definition or facts.kind is StatementKind.TRANSACTION
+
+
+def _reaches_a_table(statement: bytes, facts: StatementFacts) -> bool:
+    """Whether a server opens a table of a user, or the one that it makes, before anything else that is in the text."""
+    if facts.kind is StatementKind.UNKNOWN:
+        # of other definitions no query is prepared, and CREATE TABLE .. SELECT begins with its own table
+        return (facts.commits_implicitly and not _VIEW.search(statement)) or bool(_WRITES.match(statement))
+    if facts.views:
+        return any(not is_system(key.database) for key in facts.tables - facts.views)
+    return facts.create_select or bool(facts.written)
+
+
+def _qualified_calls(
+    statement: bytes, context: SessionContext, tables: Collection[TableKey]
+) -> Iterator[tuple[str, str]]:
+    """The functions that a statement calls by database and name: as they are spelled, and their name alone."""
+    try:
+        tokens = words_of(statement, context, Flavor.MARIADB).tokens
+    except Unreadable:
+        return
+    # one table too many is not asked about
+    named = {folded(each) for each in tables}
+    for before, database, dot, name, opens in zip(
+        (None, *tokens), tokens, tokens[1:], tokens[2:], tokens[3:], strict=False
+    ):
+        is_call = is_symbol(dot, ".") and is_symbol(opens, "(")
+        # behind a dot it is the middle of a longer name, and behind CALL a procedure
+        if is_call and (before is None or not (is_symbol(before, ".") or before.upper == "CALL")):
+            is_table = folded(TableKey(database.text, name.text)) in named
+            if not is_table and database.text.isascii():
+                yield f"{identifier(database.text)}.{identifier(name.text)}", name.text
 
 
 def _made(statement: bytes) -> Iterator[str]:
