@@ -256,7 +256,7 @@ class Coverage(Answer):
     unshown: list[str]
     """For each reason why some of them are, or will be, pending again: which, why, and what to do."""
     drilled: str | None
-    """The state of the newest drill that has ended; None: there is none."""
+    """The state of the newest drill that has ended and was not interrupted; None: there is none."""
     drilled_at: float | None
     """When the last drill ended that found restores equal; None: never."""
     round: FullRound | None

@@ -121,7 +121,7 @@ class Facts:
     is_drilled: bool = False
     """The channel's file says what drills restore from."""
     drilled: str | None = None
-    """The state of the newest drill that has ended."""
+    """The state of the newest drill that has ended and was not interrupted."""
     drilled_at: float | None = None
     """When the last drill ended that found everything equal; None: never."""
     crashed: str = ""

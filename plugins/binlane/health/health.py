@@ -19,7 +19,7 @@ from binlane.health.unshown import told, ways_out
 from binlane.health.ways_out import way_out
 from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
-from binlane.state.records.drills import EQUAL, INTERRUPTED
+from binlane.state.records.drills import EQUAL
 from binlane.state.records.journal import WHOLE_WINDOW
 
 QUIET_SECONDS: Final = 900.0
@@ -301,7 +301,7 @@ def _unverified(facts: Facts, limits: Limits) -> Finding | None:
 def _undrilled(facts: Facts, limits: Limits) -> Finding | None:
     if not facts.is_drilled or not limits.max_drill_age:
         return None
-    if facts.drilled not in (None, EQUAL, INTERRUPTED):
+    if facts.drilled not in (None, EQUAL):
         text = f"the last drill was not good: {facts.drilled}"
         step = f"`binlane drill {facts.channel} --list --json` says what differs, or what is wrong with the archive."
         return Finding(State.UNDRILLED, Severity.WARNING, text, step)

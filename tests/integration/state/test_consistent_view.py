@@ -18,7 +18,7 @@ from binlane.state.migrations.upgrade import create
 from binlane.state.orders.orders import begin_ddl
 from binlane.state.orders.stops import request_stop
 from binlane.state.positions import move_position
-from binlane.state.records.drills import DIFFERENT, EQUAL, FAILED, begin_drill, save_drill
+from binlane.state.records.drills import DIFFERENT, EQUAL, FAILED, begin_drill, last_drills, save_drill
 from binlane.state.records.retention import forget_history
 from binlane.state.windows import Window, finish_window, open_window, set_plan
 from lab.servers import PrivateServer
@@ -158,6 +158,28 @@ def test_old_drills_go_but_the_newest_that_found_everything_equal(target: Privat
     assert target.query(states) == [("equal,failed,running",)]
     forget_history(engine, "c", keep=2)
     assert target.query(states) == [("equal,failed,running",)]
+
+
+def test_a_drill_that_was_killed_hides_no_result(target: PrivateServer, engine: Engine) -> None:
+    def last() -> str | None:
+        with engine.connect() as connection:
+            found = last_drills(connection, "c")
+        return None if found is None else found.state
+
+    with engine.begin() as connection:
+        begin_drill(connection, "c", 1, "dump", "log", "me")
+        begin_drill(connection, "c", 1, "dump", "log", "me")
+    assert last() is None
+    with engine.begin() as connection:
+        for state in (EQUAL, DIFFERENT):
+            save_drill(connection, begin_drill(connection, "c", 1, "dump", "log", "me"), 0, (), state)
+        for _ in range(3):
+            begin_drill(connection, "c", 1, "dump", "log", "me")
+    assert last() == DIFFERENT
+    forget_history(engine, "c", keep=1)
+    assert last() == DIFFERENT
+    states = "SELECT GROUP_CONCAT(state ORDER BY id) FROM binlane.drills WHERE channel = 'c'"
+    assert target.query(states) == [("equal,different,running",)]
 
 
 def test_a_reader_needs_these_grants_and_no_others(target: PrivateServer, engine: Engine, planned: Window) -> None:

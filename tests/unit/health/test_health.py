@@ -365,7 +365,6 @@ def test_a_channel_is_as_old_as_its_newest_time_that_the_clock_has_reached() -> 
         ({"is_drilled": True, "created": NOW - DAY}, ["idle"]),
         ({"is_drilled": True, "drilled": "equal", "drilled_at": NOW - DAY}, ["idle"]),
         ({"is_drilled": True, "drilled": "equal", "drilled_at": NOW - 8 * DAY}, ["undrilled"]),
-        ({"is_drilled": True, "drilled": "interrupted", "drilled_at": NOW - DAY}, ["idle"]),
         ({"is_drilled": True, "drilled": "failed", "drilled_at": NOW - DAY}, ["undrilled"]),
         ({"is_drilled": True, "drilled": "incomplete", "drilled_at": NOW - DAY}, ["undrilled"]),
         ({"is_drilled": False, "drilled": "failed"}, ["idle"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, and_, insert, select, update
 
 from binlane.lazy_dataclass import dataclass
 from binlane.state.json_columns import text_of, value_of
@@ -20,6 +20,8 @@ INCOMPLETE: Final = "incomplete"
 FAILED: Final = "failed"
 """Something could not be restored, or compared."""
 INTERRUPTED: Final = "interrupted"
+HAS_RESULT: Final = and_(drills.c.ended_at.is_not(None), drills.c.state != INTERRUPTED)
+"""Of a row: the drill has ended, and says something about restores. One that was killed does not."""
 
 _ORDER: Final = (EQUAL, INCOMPLETE, DIFFERENT, FAILED)
 """From the best to the worst."""
@@ -114,7 +116,7 @@ def read_drills(connection: Connection, channel: str, limit: int) -> tuple[Drill
 
 @dataclass(frozen=True, slots=True)
 class LastDrills:
-    """The newest drills that have ended. Times are UTC, by the target's clock."""
+    """The newest drills with a result. Times are UTC, by the target's clock."""
 
     state: str
     """Of the newest."""
@@ -123,8 +125,8 @@ class LastDrills:
 
 
 def last_drills(connection: Connection, channel: str) -> LastDrills | None:
-    """Those of the channel; None if none has ended."""
-    query = select(drills.c.state, drills.c.ended_at).where(drills.c.channel == channel, drills.c.ended_at.is_not(None))
+    """Those of the channel; None if none has a result."""
+    query = select(drills.c.state, drills.c.ended_at).where(drills.c.channel == channel, HAS_RESULT)
     newest = query.order_by(drills.c.id.desc()).limit(1)
     last = connection.execute(newest).one_or_none()
     if last is None:

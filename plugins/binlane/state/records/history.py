@@ -94,7 +94,7 @@ class Snapshot:
     full_at: float | None = None
     """When all rows of all tables had last been compared."""
     drills: LastDrills | None = None
-    """The newest drills that have ended; None: there is none."""
+    """The newest drills with a result; None: there is none."""
     round: PastVerification | None = None
     """The unfinished verification of all rows, which the next one continues."""
     step: StepRow | None = None

@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from binlane.model import FolderRecord
 from binlane.state.records.coverage import note_uncovered
-from binlane.state.records.drills import EQUAL
+from binlane.state.records.drills import EQUAL, HAS_RESULT
 from binlane.state.records.verifications import CLEAN, RUNNING
 from binlane.state.tables import channels, conflicts, drills, epochs, errors, skips, splits, verifications, windows
 from binlane.state.windows import FINISHED, folder_record
@@ -106,11 +106,12 @@ def _older(table: Table, channel: str, keep: int) -> ColumnElement[bool]:
 
 
 def _old_drills(channel: str, keep: int) -> ColumnElement[bool]:
-    equal = select(func.max(drills.c.id)).where(drills.c.channel == channel, drills.c.state == EQUAL)
+    newest = select(func.max(drills.c.id)).where(drills.c.channel == channel)
+    kept = [newest.where(which).scalar_subquery() for which in (drills.c.state == EQUAL, HAS_RESULT)]
     return and_(
         _older(drills, channel, keep),
         drills.c.ended_at.is_not(None),
-        or_(equal.scalar_subquery().is_(None), drills.c.id != equal.scalar_subquery()),
+        *(or_(each.is_(None), drills.c.id != each) for each in kept),
     )
 
 
