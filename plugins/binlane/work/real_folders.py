@@ -26,6 +26,13 @@ _NO_FSYNC: Final = frozenset({errno.EINVAL, errno.EBADF, errno.ENOSYS, errno.EOP
 """Errors of a file system that syncs no folders (CIFS, FUSE): what it does with new names is its own affair."""
 
 
+def make_folder(folder: Path, mode: int = PRIVATE_FOLDER) -> None:
+    """The folder, with its missing parents, all of this mode less the umask (``mkdir`` gives parents that of the umask
+    alone). Those that are there keep their modes."""
+    for each in reversed([each for each in (folder, *folder.parents) if not each.exists()]):
+        each.mkdir(mode, exist_ok=True)
+
+
 @contextlib.contextmanager
 def entered(root: Path, names: Sequence[str], *, makes: bool = False, mode: int = PRIVATE_FOLDER) -> Iterator[int]:
     """A descriptor of the folder ``names``, each below the one before it and the first below ``root``, which alone may
@@ -37,9 +44,7 @@ def entered(root: Path, names: Sequence[str], *, makes: bool = False, mode: int 
     Raises PlanError for something else than a folder, and FileNotFoundError for a missing one.
     """
     if makes:
-        missing = [each for each in (root, *root.parents) if not each.exists()]
-        for each in reversed(missing):
-            each.mkdir(PRIVATE_FOLDER, exist_ok=True)
+        make_folder(root)
     here = os.open(root, _FOLDER if makes and not names else _PASSED)
     try:
         for depth, name in enumerate(names, 1):

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from binlane.work.real_folders import sync
+from binlane.work import real_folders
 
 _FILE: Final = 0o644
 _FOLDER: Final = 0o755
@@ -20,8 +20,7 @@ _NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno
 
 def make_folder(folder: Path) -> None:
     """The folder, with its missing parents. Those that are there keep their modes."""
-    for each in reversed([each for each in (folder, *folder.parents) if not each.exists()]):
-        each.mkdir(_FOLDER, exist_ok=True)
+    real_folders.make_folder(folder, _FOLDER)
 
 
 def write_new(file: Path, text: str) -> None:
@@ -73,6 +72,6 @@ def _sync(folder: Path) -> None:
     """A new name is on the disk with its folder alone."""
     handle = os.open(folder, os.O_RDONLY)
     try:
-        sync(handle)
+        real_folders.sync(handle)
     finally:
         os.close(handle)

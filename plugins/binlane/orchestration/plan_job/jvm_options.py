@@ -14,6 +14,7 @@ import importlib.util
 import os
 import shlex
 import shutil
+import stat
 import subprocess
 import sys
 import time
@@ -24,6 +25,7 @@ from typing import Final
 from binlane.errors import ConfigError
 from binlane.orchestration.plan_job.spark_submit import without_airflow
 from binlane.safe_path import with_safe_path
+from binlane.work.real_folders import make_folder
 
 LOADING_JOB: Final = Path(__file__).parents[2] / "spark_jobs" / "loading_job.py"
 """The job whose classes are archived."""
@@ -34,6 +36,7 @@ _QUICK_COMPILER: Final = "-XX:TieredStopAtLevel=1"
 _QUIET: Final = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 _UNUSED_SECONDS: Final = 30 * 86_400
 _ENDING: Final = ".jsa"
+_OF_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
 def with_jvm_options(environment: Mapping[str, str]) -> dict[str, str]:
@@ -61,7 +64,8 @@ def write_class_archive() -> Path:
     if archive is None or program is None:
         raise ConfigError(
             "class archive: expected Java, spark-submit and a cache folder that can be written, found not all of them; "
-            "install Java 17 or newer and binlane[spark], or see that ~/.cache (XDG_CACHE_HOME) can be written"
+            "install Java 17 or newer and binlane[spark], or see that ~/.cache (XDG_CACHE_HOME) can be written, and "
+            "that its folder binlane, if it is there, is this account's own, no link, and written by nobody else"
         )
     written = archive.with_name(f"{archive.name}.{os.getpid()}")
     try:
@@ -75,6 +79,7 @@ def write_class_archive() -> Path:
                 f"class archive: expected spark-submit to end with {written} written, it ended with {done.returncode} "
                 f"and this output:\n{done.stdout}\n{done.stderr}"
             )
+        written.chmod(0o600)
         written.rename(archive)
     finally:
         written.unlink(missing_ok=True)
@@ -89,14 +94,21 @@ def _archive(environment: Mapping[str, str]) -> Path | None:
         return None
     # the order in which the folder tells its files is that of the class path
     parts = [java, *(Path(entry) for entry in os.scandir(jars))]
-    text = "".join(f"{part}\0{(stat := part.stat()).st_size}\0{int(stat.st_mtime)}\0" for part in parts)
+    text = "".join(f"{part}\0{(found := part.stat()).st_size}\0{int(found.st_mtime)}\0" for part in parts)
     try:
         folder = Path(environment.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "binlane"
-        # a JVM executes what is in it, so no other account may write to it
-        folder.mkdir(0o700, parents=True, exist_ok=True)
+        make_folder(folder)
+        is_ours = _is_ours(folder.lstat())
     except (OSError, RuntimeError):
         return None
+    if not is_ours:
+        return None
     return folder / f"spark-{hashlib.sha256(text.encode()).hexdigest()[:16]}{_ENDING}"
+
+
+def _is_ours(found: os.stat_result) -> bool:
+    """Whether it is a folder to which no other account can write: a JVM executes what is in it."""
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & _OF_OTHERS
 
 
 def _java_library(environment: Mapping[str, str]) -> Path | None:
