@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 import socket
 import threading
 import time
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import pyarrow as pa
 
-from binlane.errors import BinlaneError, ExecutorsLostError, SparkServerError
+from binlane.errors import BinlaneError, ConfigError, ExecutorsLostError, SparkServerError
 from binlane.work.arrow_arrays import array
 from binlane.work.files import WorkFolder
 from binlane.work.plan_job.errors import as_text, error_of_text
@@ -19,6 +21,7 @@ from binlane.work.plan_job.job import MOST_BATCHES, Task, run_plan_job
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.connect.client.core import DefaultChannelBuilder
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 _Result = TypeVar("_Result")
@@ -29,6 +32,8 @@ _LOOK_SECONDS: Final = 5.0
 _CONNECT_SECONDS: Final = 10.0
 _RETRIES: Final = 6
 """Attempts of Spark's client after a lost connection: about a minute."""
+_HEADER: Final = re.compile(r"[0-9a-z_.-]+")
+"""A name that gRPC sends."""
 
 
 class SparkEngine:
@@ -142,12 +147,13 @@ def plan_on_server(remote: str, work: WorkFolder, name: str) -> None:
     """Run the plan job of a window's folder on the Spark Connect server ``remote`` (``sc://host:15002``).
 
     The server's session stays, so a window starts no JVM. Its executors need binlane installed and must reach the
-    folder. Raises the errors of ``run_plan_job``, and SparkServerError.
+    folder. Raises the errors of ``run_plan_job``, ConfigError for another form of URL, and SparkServerError.
     """
     from pyspark.errors import PySparkException
 
+    channel = _channel(remote)
     try:
-        session = _session(remote, name)
+        session = _session(channel, name)
         try:
             run_plan_job(work, SparkEngine(cast(Any, session)))
         finally:
@@ -155,20 +161,35 @@ def plan_on_server(remote: str, work: WorkFolder, name: str) -> None:
             session.stop()
     except (PySparkException, OSError) as exc:
         raise SparkServerError(
-            # the URL's parameters may have a token
-            f"Spark Connect server {remote.partition('/;')[0]}: expected it to run the plan job, got: {exc}; look at "
+            # the URL's account and parameters may be secret
+            f"Spark Connect server sc://{channel.endpoint}: expected it to run the plan job, got: {exc}; look at "
             "the server and its log. The task's next try begins the job anew"
         ) from exc
 
 
-def _session(remote: str, name: str) -> ConnectSession:
+def _channel(remote: str) -> DefaultChannelBuilder:
+    """What Spark's client makes of the URL. Raises ConfigError without any part of it: it may have a token, and Spark's
+    own errors quote it."""
+    from pyspark.sql.connect.client.core import DefaultChannelBuilder
+
+    with contextlib.suppress(ValueError):
+        channel = DefaultChannelBuilder(remote)
+        # of another form than a parameter's name, Spark's client quotes all parameters with their values
+        if all(_HEADER.fullmatch(key) and value.isascii() and value.isprintable() for key, value in channel.metadata()):
+            return channel
+    raise ConfigError(
+        "Spark Connect URL (SPARK_REMOTE, or of spark.connection): expected sc://host:port/;token=... with = and ; in "
+        "a value as %3D and %3B, and names of parameters in lower case, found another form (it is not shown: it may "
+        "have a token)"
+    )
+
+
+def _session(channel: DefaultChannelBuilder, name: str) -> ConnectSession:
     """A session of its own. Raises OSError at once for a server that does not answer: Spark's client would try for ten
     minutes."""
-    from pyspark.sql.connect.client.core import DefaultChannelBuilder
     from pyspark.sql.connect.client.retries import DefaultPolicy
     from pyspark.sql.connect.session import SparkSession
 
-    channel = DefaultChannelBuilder(remote)
     host, _, port = channel.endpoint.rpartition(":")
     socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
     session = SparkSession.builder.channelBuilder(channel).appName(f"binlane {name}").create()

@@ -136,7 +136,7 @@ def test_an_approval_that_somebody_has_marked_as_a_success_is_none(
 
 @pytest.mark.parametrize("answer", [None, {"chosen_options": ["Reject"]}, {"chosen_options": []}, "Approve"])
 def test_no_other_answer_approves(answer: Any) -> None:
-    shown = {"facts": {}}
+    shown: dict[str, Any] = {"facts": {}}
     assert require_approved(ANSWER, shown) is shown
     with pytest.raises(ConfigError, match="expected the answer Approve of a person"):
         require_approved(answer, shown)

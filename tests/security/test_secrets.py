@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,10 +18,11 @@ from binlane.cli import main
 from binlane.config import load_channel
 from binlane.config.by_name import all_keys
 from binlane.config.kinds import Table
-from binlane.errors import ConfigError, has_secret
+from binlane.errors import ConfigError, SparkServerError, has_secret
 from binlane.orchestration.commands.copies.drill import DrillRequest, drill
 from binlane.orchestration.terminal import Terminal
 from binlane.source.archive import ArchiveSource
+from binlane.spark_engine import plan_on_server
 from binlane.work.files import WorkFolder
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
@@ -56,6 +58,21 @@ FOLDERS: Final = (
 )
 """URIs of folders that name a secret: errors, notes and the state begin with a folder's URI. A line more is an attack
 more."""
+SPARK_URLS: Final = (
+    "sc://127.0.0.1:1/;token={}",
+    "sc://127.0.0.1:1/;token={}==",
+    "sc://127.0.0.1:1/;token=a;{}",
+    "sc://127.0.0.1:1;token={}",
+    "sc://127.0.0.1:{}/",
+    "sc://127.0.0.1:1/{}",
+    "sc://127.0.0.1:1/?token={}",
+    "sc://user:{}@127.0.0.1:1/",
+    "sc:///;token={}",
+    "http://127.0.0.1:1/;token={}",
+    "sc://127.0.0.1:1/;X-Token={}",
+    "sc://127.0.0.1:1/;x-token={}%0A",
+)
+"""Of a server that is not there."""
 WITHOUT: Final = (
     "s3://bucket/a:b@c",
     "hdfs://user@name:8020/a@b",
@@ -139,6 +156,15 @@ def test_no_page_shows_the_secret_of_a_place(table: str, uri: str, tmp_path: Pat
     with pytest.raises(ConfigError, match=r"expected a (list of|folder)") as refused:
         load_channel(file, {})
     assert SECRET not in str(refused.value)
+
+
+@pytest.mark.parametrize("url", SPARK_URLS)
+def test_no_error_tells_the_token_of_a_spark_server_s_url(url: str, tmp_path: Path) -> None:
+    with pytest.raises((ConfigError, SparkServerError)) as failed:
+        plan_on_server(url.format(SECRET), WorkFolder(str(tmp_path)), CHANNEL)
+    said = "".join(traceback.format_exception(failed.value))
+    assert SECRET not in said
+    assert "Spark Connect" in str(failed.value)
 
 
 def test_an_owner_s_link_has_no_account(tmp_path: Path) -> None:
