@@ -244,3 +244,37 @@ def test_what_the_channel_leaves_out_is_not_planned_by_a_pattern_either(
         assert f"copies as a whole, found {OTHER} (exclude_databases" in said
         assert "around the end" not in said
     assert scene.databases() == set()
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_what_the_channel_leaves_out_since_its_plan_was_approved_is_not_restored(
+    has_begun: bool, channel: Channel, run_dag: Callable[[Channel], Runs], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where an attempt has begun with it. Names of a pattern are in the dump, and not in the form."""
+    scene = scene_of(channel, ("all.sql",))
+    run = run_dag(channel)
+    file = channel.channels / f"{CHANNEL}.toml"
+    to_the_end = restoring._to_the_end
+
+    def leave_out(dag: Any) -> None:
+        file.write_text(file.read_text() + f'[filter]\nexclude_databases = ["{OTHER}"]\n')
+        # each task reads the channel's file anew
+        read = DagBag(channel.project / "dags").dags[DAG_ID].get_task(RESTORE)
+        dag.get_task(RESTORE).python_callable = read.python_callable
+
+    def approve(_: Any, context: Any) -> Any:
+        if has_begun:
+            monkeypatch.setattr(restoring, "_to_the_end", lambda *_, **__: begun(context["task"].dag))
+        else:
+            leave_out(context["task"].dag)
+        return ANSWER
+
+    def begun(dag: Any) -> Any:
+        monkeypatch.setattr(restoring, "_to_the_end", to_the_end)
+        leave_out(dag)
+        raise TargetUnavailableError("gone")
+
+    state, tasks, said = run(approves=approve, databases="store_*", base="all.sql", restore_as="%_back")
+    assert (state, tasks[APPROVE], tasks[RESTORE]) == ("failed", "success", "failed"), said
+    assert f"copies as a whole, found {OTHER} (exclude_databases" in said
+    assert not any(name.endswith("_back") for name in scene.databases())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +19,7 @@ from binlane.orchestration.commands.copies.restore_form import (
     RestoreForm,
     logs_of,
     request_of,
-    require_copied,
+    require_allowed,
     restore_params,
     shown_facts,
     targets_of,
@@ -102,8 +103,7 @@ def _plan(channel: ChannelConfig) -> BaseOperator:
         context = get_current_context()
         with airflow_errors():
             plan = restore_plan.plan_restore(_request(context, channel), _folder(channel), resolve_connection)
-            definition = plan.definition
-            require_copied(channel, [old for old, _ in definition.databases], definition.tables)
+            require_allowed(channel, plan.definition)
         view = restore_plan.plan_view(plan)
         log.info("%s", as_text(view))
         note(context, f"planned, nothing is written yet: {shown_facts(plan.facts)}")
@@ -161,8 +161,9 @@ def _restore(channel: ChannelConfig) -> BaseOperator:
         facts = planned["facts"]
         with airflow_errors(facts["restore"]):
             done = restore.restore_approved(
-                request, facts, _folder(channel), Terminal(), by=author_of(context), resolve=resolve_connection
-            )
+                request, facts, _folder(channel), Terminal(), require_allowed=partial(require_allowed, channel),
+                by=author_of(context), resolve=resolve_connection,
+            )  # fmt: skip
         text = as_text(done)
         log.info("%s", text)
         note(context, text)

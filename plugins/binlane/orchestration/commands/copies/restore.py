@@ -92,6 +92,7 @@ from binlane.state.records.restores import (
     ROLLING,
     ProgramText,
     Restore,
+    RestoreDefinition,
     RestorePrograms,
     create_restore,
     extend_restore,
@@ -151,11 +152,12 @@ def _arguments(plan: RestorePlan) -> Mapping[str, object]:
 
 
 def restore_approved(
-    request: RestoreRequest, approved: PlanFacts, channels: Path, console: Terminal, *, by: str | None = None,
-    resolve: Resolver | None = None,
+    request: RestoreRequest, approved: PlanFacts, channels: Path, console: Terminal, *,
+    require_allowed: Callable[[RestoreDefinition], None], by: str | None = None, resolve: Resolver | None = None,
 ) -> View:  # fmt: skip
-    """Carry out the plan with these facts, or go on with it where an earlier attempt of the same plan has begun. Raises
-    PlanError that says what has changed since, and as ``restore``."""
+    """Carry out the plan with these facts, or go on with it where an earlier attempt of the same plan has begun.
+    ``require_allowed`` raises for what may not be restored any more. Raises PlanError that says what has changed since,
+    and as ``restore``."""
     name, digest = approved[NAME], digest_of(approved)
     file = folder_of(channels) / f"{name}.toml"
     require_channel_name(name, file)
@@ -164,6 +166,7 @@ def restore_approved(
         with target_errors(str(running.endpoints.target)):
             found = recorded(running.endpoints.target, running.channel)
         if found is not None:
+            require_allowed(found.definition)
             return proceed(name, channels, console, by=by, resolve=resolve)
         # killed before it wrote anything to the target
         drop_restore(name, channels, console, by=by, resolve=resolve)
@@ -171,6 +174,7 @@ def restore_approved(
         request = replace(request, ends=EndRequest(approved[END], None))
     plan = plan_restore(request, channels, resolve)
     require_approved(plan.facts, digest, approved)
+    require_allowed(plan.definition)
     return _carry_out(plan, channels, console, by, resolve, as_json=False)
 
 

@@ -20,6 +20,7 @@ from binlane.orchestration.run_forms import Form
 if TYPE_CHECKING:
     from binlane.config import ChannelConfig
     from binlane.orchestration.commands.copies.restore_plan import RestoreRequest
+    from binlane.state.records.restores import RestoreDefinition
 
 _WILD: Final = frozenset("*?[")
 _SEPARATED: Final = "separated by commas"
@@ -139,6 +140,12 @@ def require_copied(channel: ChannelConfig, databases: Iterable[str], tables: Col
                     f"whoever may restore by the channel's form gets what the channel has; use `binlane restore` on a "
                     f"machine that has the servers' connections, or change [filter] of {channel.file}"
                 )
+
+
+def require_allowed(channel: ChannelConfig, definition: RestoreDefinition) -> None:
+    """The same of the databases and tables that a plan has found, also behind its approval: the channel's file may have
+    changed meanwhile."""
+    require_copied(channel, [old for old, _ in definition.databases], definition.tables)
 
 
 def _base_of(given: str, channel: ChannelConfig) -> str:
