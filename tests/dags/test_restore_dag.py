@@ -259,7 +259,7 @@ def test_what_the_channel_leaves_out_since_its_plan_was_approved_is_not_restored
     def leave_out(dag: Any) -> None:
         file.write_text(file.read_text() + f'[filter]\nexclude_databases = ["{OTHER}"]\n')
         # each task reads the channel's file anew
-        read = DagBag(channel.project / "dags").dags[DAG_ID].get_task(RESTORE)
+        read: Any = DagBag(channel.project / "dags").dags[DAG_ID].get_task(RESTORE)
         dag.get_task(RESTORE).python_callable = read.python_callable
 
     def approve(_: Any, context: Any) -> Any:

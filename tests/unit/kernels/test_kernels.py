@@ -75,14 +75,14 @@ def _seconds_to_fold(keys: Ints) -> float:
     images = np.stack((np.full(count, -1), np.full(count, -1), begin, begin + 9), axis=1)
     for _ in range(3):
         entries = 2 * count
-        filled = [np.zeros((entries, 2), np.int64) for _ in range(2)]
+        before, now = np.zeros((entries, 2), np.int64), np.zeros((entries, 2), np.int64)
         begun = time.perf_counter()
         found = folding.fold(
             data.reshape(-1), images, np.zeros(count, np.int64), np.array([[0, 1, 0, 1, 0]]),
             np.zeros(1, np.uint8), np.full(1, 8), np.full(1, folding.PRIMARY, np.uint8), np.array([[-1, 0]]),
             np.full(1 << (2 * entries + 1).bit_length(), -1, np.int32), np.zeros(entries, np.uint64),
             np.zeros(entries, np.int64), np.zeros(entries, np.int64),
-            *filled, np.zeros((1, 3), np.int64), np.zeros((1, 2), np.uint64), np.zeros(entries, np.uint8),
+            before, now, np.zeros((1, 3), np.int64), np.zeros((1, 2), np.uint64), np.zeros(entries, np.uint8),
             np.zeros(1, np.uint8),
         )  # fmt: skip
         taken.append(time.perf_counter() - begun)
