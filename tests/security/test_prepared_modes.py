@@ -59,6 +59,22 @@ ATTACKS = {
         b"UPDATE t, (SELECT '\xbf\\' AS x) " + _OTHER + b" -- ' AS x) d SET t.k = 1",
         ("SET NAMES gbk",),
     ),
+    "a-name-in-a-rename": (
+        ("SET NAMES gbk",),
+        b"RENAME TABLE `p\xe9` TO q, other.victim TO app.stolen -- x` TO y",
+        ("SET NAMES latin1",),
+    ),
+    "a-name-in-an-update": (
+        ("SET NAMES gbk",),
+        b"UPDATE `p\xe9`, other.victim v -- x` v SET n = 1 WHERE n = 2 /*\nSET v.n = 666 -- */",
+        ("SET NAMES latin1",),
+    ),
+    # in sjis a query of one column with an alias, whatever the source has had: a parser alone cannot tell
+    "a-view-with-a-column": (
+        ("SET NAMES utf8mb4", "CREATE TABLE `文` (`名` INT)"),
+        "CREATE VIEW v AS SELECT `名` FROM `文`".encode(),
+        ("SET NAMES utf8mb4",),
+    ),
     "name": (("SET NAMES latin1",), "UPDATE `é` SET k = 1".encode(), _USUAL),
     "combination": (_USUAL, _BY_COMMENT % b"1", ("SET sql_mode = 'ANSI'",)),
     "too-deep": (_USUAL, _BY_COMMENT % (b"(" * 101 + b"1" + b")" * 101), ("SET sql_mode = 'ANSI_QUOTES'",)),
@@ -70,6 +86,18 @@ ATTACKS = {
     "behind-a-byte-0": (_USUAL, b"UPDATE t SET k = 1; \0 AS x) d JOIN other.victim v SET v.n = 666", _USUAL),
 }
 """The settings in which a text is prepared, the text, which is about one table there, and those of EXECUTE."""
+HIDDEN = (b"`p\xe9` TO q, other.victim TO app.stolen -- x`", b"`p\xe9`, other.victim v -- x`")
+"""Names of tables in gbk, which end at the third backquote."""
+NAMED = (
+    "CREATE TABLE `产品` (`编号` INT PRIMARY KEY COMMENT '编号', `名称` VARCHAR(10) COMMENT '名称')",
+    "CREATE TABLE `中` (`号` INT PRIMARY KEY, KEY `键` (`号`))",
+    "ALTER TABLE `中` ADD `名` VARCHAR(10) COMMENT '名', ADD KEY `名` (`名`) /* 중 */",
+    "RENAME TABLE `中` TO `文`",
+    "INSERT INTO `文` (`号`, `名`) VALUES (1, '中'), (2, '`中`')",
+    "CREATE VIEW `ビュー` AS SELECT `文`.`名` FROM `文`",
+    "DROP TABLE `产品`",
+)
+"""Texts with names whose last bytes other character sets read together with the backquote behind them."""
 SPELLED = ("CREATE TABLE app.`é` (k INT)", "CREATE TABLE app.`Ã©` (k INT)", "INSERT INTO app.`é` VALUES (42)")
 """The bytes of the first name are the second one in latin1."""
 HARMLESS = (
@@ -132,14 +160,27 @@ def test_what_applications_write_in_each_mode_arrives(prepared: Channel) -> None
     assert len(prepared.target.query("SELECT n FROM app.t")) > len(HARMLESS)
 
 
+def test_a_parser_says_that_names_of_other_letters_hide_nothing(prepared: Channel) -> None:
+    as_user(prepared.source, "SET NAMES utf8mb4", *NAMED)
+
+    assert prepared.run() is not None
+
+    prepared.assert_equal()
+    assert prepared.target.query("SELECT `名` FROM app.`ビュー` ORDER BY LENGTH(`名`)") == [("中",), ("`中`",)]
+
+
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_a_text_about_other_tables_in_the_mode_that_prepared_it_is_refused(prepared: Channel, attack: str) -> None:
     if attack == "name":
         prepared.on_both(*SPELLED)
     before, text, executed = ATTACKS[attack]
+    for name in HIDDEN if attack.startswith("a-name-in") else ():
+        made = b"CREATE TABLE " + name + b" (n INT)"
+        as_user(prepared.source, "SET NAMES gbk", f"SET @text = X'{made.hex()}'", "PREPARE s FROM @text", "EXECUTE s")
+        prepared.on_both("CREATE TABLE IF NOT EXISTS app.`pé` (k INT)")
     as_user(prepared.source, f"SET @text = X'{text.hex()}'", *before, "PREPARE s FROM @text", *executed, "EXECUTE s")
 
-    # of statements about tables the precheck compares these with the tables that the source may have had
+    # of statements about tables the precheck asks a parser
     usual = r"another statement with|\[other-modes\]"
     said = {"name": re.escape("[other-modes]"), "behind-a-byte-0": "a byte 0"}.get(attack, usual)
     with pytest.raises(BinlaneError, match=said):
@@ -149,6 +190,22 @@ def test_a_text_about_other_tables_in_the_mode_that_prepared_it_is_refused(prepa
     if attack == "name":
         assert prepared.target.query("SELECT k FROM app.`é`") == [(42,)]
     assert prepared.target.query("SELECT n FROM other.victim") == [(42,)]
+
+
+def test_a_text_that_the_filter_leaves_out_may_have_been_one_of_its_own_tables(prepared: Channel) -> None:
+    """In latin1 it is about ``other.q`` alone, in gbk it has renamed a table of the channel."""
+    prepared.write_channel('[filter]\ninclude_databases = ["app"]\n')
+    text = b"RENAME TABLE other.`p\xe9` TO other.q -- x` TO other.q2, app.t TO app.u"
+    hidden = "p閌 TO other.q -- x".encode("gbk")
+    run_on(prepared.source, "GRANT ALL ON other.* TO test_p@'%'", "CREATE TABLE other.`pé` (k INT)")
+    made = b"CREATE TABLE other.`" + hidden + b"` (n INT)"
+    as_user(prepared.source, "SET NAMES gbk", f"SET @text = X'{made.hex()}'", "PREPARE s FROM @text", "EXECUTE s")
+    before = "SET NAMES gbk", f"SET @text = X'{text.hex()}'", "PREPARE s FROM @text"
+    as_user(prepared.source, *before, "SET NAMES latin1", "EXECUTE s")
+    assert prepared.source.query("SHOW TABLES FROM app LIKE 'u'") == [("u",)]
+
+    with pytest.raises(BinlaneError, match="another statement in another character set"):
+        prepared.run()
 
 
 @pytest.mark.parametrize("family", ["mariadb"])

@@ -6,6 +6,7 @@ source has read the other way, and see the change of another table.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from dataclasses import replace
 
 from binlane.binlog.format_description import FormatDescription
@@ -23,7 +24,9 @@ def executed_query(query: Query, source: Reader, target: Flavor) -> Query:
     AmbiguousTextError."""
     context = in_its_charset(query.sql, query.context, source.flavor, source.version)
     # with its comments: what the log's reading takes for one may be what the source has executed
-    require_one_reading(query.sql, context, source)
+    readings = require_one_reading(query.sql, context, source)
+    if readings:
+        context = replace(context, logged_text=b64encode(query.sql).decode(), other_readings=readings)
     sql = as_read_by_source(query.sql, context, source, target)
     sql = plain(executed(sql, context, source.flavor), context, source.flavor)
     return replace(query, sql=sql, context=context)

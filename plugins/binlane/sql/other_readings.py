@@ -6,10 +6,11 @@ that one, a replica of the server too. ANSI_QUOTES, NO_BACKSLASH_ESCAPES and a c
 or a backquote decide where a literal or a name ends: a user who may write one table of the source could have another
 one written on the target, or an account changed.
 
-So a text with such bytes is split by all these rules, as it stands in the log, with its comments (a statement about
-tables by those of the modes alone: ``_OF_TABLES``). It is refused unless
+So a text with such bytes is split by all these rules, as it stands in the log, with its comments. It is refused unless
 all give the same quoted parts, comments and names, or the others give what no server takes. What the statements are
-about is not compared: a reading that nobody can follow would be the way around.
+about is not compared: a reading that nobody can follow would be the way around. Of a text with names in Chinese or
+Japanese nearly every other reading is noise that only a grammar tells from a statement, so those of a statement about
+tables go into the plan with the text, and the precheck asks a server's parser (``precheck.statements.other_modes``).
 """
 
 from __future__ import annotations
@@ -50,42 +51,48 @@ _OF_TABLES: Final = re.compile(
     rb"(?:SQL\s+SECURITY\s+\w+\s+)?(?:VIEW|TRIGGER|PROCEDURE|FUNCTION))\b",
     re.IGNORECASE,
 )
-"""Statements about tables and programs, in ASCII up to there. What they are about in other character sets, the precheck
-compares with the tables that the source may have had (``precheck.statements.other_modes``): of a text with names in
-Chinese or Japanese nearly every other reading is noise that only these tell from a statement."""
+"""Statements about tables and programs, in ASCII up to there: they have the same kind in every character set."""
 _END: Final = b"\0"
 _MARKS: Final = ((b'"', "ANSI_QUOTES"), (b"\\", "NO_BACKSLASH_ESCAPES"))
+_SPLITTING: Final = sum(MODES_OF_TEXT.values())
 _HAS_COLUMNS: Final = frozenset({"SELECT", "RETURNING"})
 _BEFORE_STATEMENT: Final = frozenset({"SQLSTATE", "VALUE"})
 """A handler's statement may follow the literal behind these words."""
 
 
-def require_one_reading(sql: bytes, context: SessionContext, source: Reader) -> None:
+def require_one_reading(sql: bytes, context: SessionContext, source: Reader) -> tuple[tuple[int, int], ...]:
     """Raise AmbiguousTextError for a text that is another statement to a session of ``source`` with another sql_mode or
-    client character set."""
-    by_mode = _BY_MODE.search(sql) is not None
-    by_set = _BY_SET.search(sql) is not None and _OF_TABLES.match(sql) is None
+    client character set.
+
+    Of a statement about tables, those character sets (as collations) with bits of sql_mode are returned in which a
+    parser has to say whether it is one at all. Nearly every text has none.
+    """
+    by_mode, by_set = _BY_MODE.search(sql) is not None, _BY_SET.search(sql) is not None
     if _END in sql.rstrip(_END):
         parts_of(sql, context, source)
     if not (by_mode or by_set):
-        return
-    logged = plain_parts(sql, context, source.flavor)
+        return ()
+    is_of_tables = by_set and _OF_TABLES.match(sql) is not None
+    logged, doubtful = plain_parts(sql, context, source.flavor), list[tuple[int, int]]()
     for other, said in _others(sql, context, by_set=by_set):
         if logged is not None and plain_parts(sql, other, source.flavor) == logged:
             continue
         if _may_be_another(sql, context, other, source):
-            raise AmbiguousTextError(f"a text that is another statement with {said} ({WAY_ON}),")
+            if not is_of_tables or other.charset_client in (None, context.charset_client):
+                raise AmbiguousTextError(f"a text that is another statement with {said} ({WAY_ON}),")
+            doubtful.append((other.charset_client, (other.sql_mode or 0) & _SPLITTING))
+    return tuple(doubtful)
 
 
 def _others(sql: bytes, context: SessionContext, *, by_set: bool) -> Iterator[tuple[SessionContext, str]]:
-    yield from in_other_modes(sql, context)
+    yield from _in_other_modes(sql, context)
     for name, number in SETS.items() if by_set else ():
         session, said = replace(context, charset_client=number), f"character_set_client {name}"
         yield session, said
-        yield from ((other, f"{said}, {modes}") for other, modes in in_other_modes(sql, session))
+        yield from ((other, f"{said}, {modes}") for other, modes in _in_other_modes(sql, session))
 
 
-def in_other_modes(sql: bytes, context: SessionContext) -> Iterator[tuple[SessionContext, str]]:
+def _in_other_modes(sql: bytes, context: SessionContext) -> Iterator[tuple[SessionContext, str]]:
     """The session with each other combination of the modes that decide on marks in the text, and what is said of it."""
     names = [name for mark, name in _MARKS if mark in sql]
     for changed in chain(((name,) for name in names), (names,) if len(names) > 1 else ()):

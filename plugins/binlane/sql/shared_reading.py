@@ -169,8 +169,8 @@ def plain_parts(sql: bytes, context: SessionContext, flavor: Flavor) -> list[tup
 def parts_of(sql: bytes, context: SessionContext, source: Reader) -> tuple[str, Sequence[tuple[int, int]]]:
     """What ``source`` executes of a text that a client has sent, for the lexer: without comments, and with one letter
     for all that stands in quotes. And the places in ``sql`` of quoted parts, of comments and of words that are not
-    ASCII: where these are equal in two readings, all tokens are. Raises AmbiguousTextError, which is UntakenTextError
-    for a text that no server takes."""
+    ASCII: where these are equal in two readings, all tokens are. Raises AmbiguousTextError, also for a bracket that may
+    begin a name (MSSQL, which comes with ANSI_QUOTES), and UntakenTextError for a text that no server takes."""
     resolution = _Resolution(sql, context, source, source.flavor, keeps_hints=True, is_sent=True)
     return resolution.text().decode("latin-1"), resolution.places
 
@@ -271,7 +271,13 @@ class _Resolution:
             return letters.translate(_NO_LETTERS if has_eight_bits(charset) else _LETTERS)
         if piece == b"\\" and not self.sql.startswith(b"N", match.end()):
             raise UntakenTextError(f"a text with a backslash outside of quotes {_WAY_ON}")
+        if piece == b"[" and self.source.flavor is Flavor.MARIADB and self._has_ansi_quotes:
+            raise AmbiguousTextError(f"a bracket, in which the sql_mode MSSQL has a name, outside of quotes {_WAY_ON}")
         return piece
+
+    @property
+    def _has_ansi_quotes(self) -> bool:
+        return dialect_of(self.context, self.source.flavor).ansi_quotes
 
     def _comment(self, start: int) -> tuple[bytes, int, bool]:
         """What to send of the comment at ``start``, where the text goes on, and whether its content is SQL."""

@@ -52,6 +52,7 @@ from binlane.sql.invoker import as_invoked
 from binlane.sql.logged_kinds import SYSTEM_TABLES, not_logged
 from binlane.sql.logged_query import executed_query
 from binlane.sql.other_family import as_in_family, null_as_in_mariadb, read_under_another_mode
+from binlane.sql.other_readings import WAY_ON
 from binlane.sql.parse.analyze import StatementFacts, StatementKind, analyze
 from binlane.sql.parse.cursor import NAMES_NO_DATABASE, is_symbol
 from binlane.sql.parse.engines import LOCAL_ENGINES, engine_places, has_computed_default
@@ -317,7 +318,11 @@ class _Dissection:
         facts = statement_facts(query.sql, context, self.log.format.flavor)
         if (facts.kind is StatementKind.TRANSACTION and facts.ends_or_begins) or error_outcome.is_no_alter(query):
             return None
-        if (rule := self._left_out(event, query, facts, context)) is not None:
+        rule = self._left_out(event, query, facts, context)
+        if context.other_readings and (rule is not None or query.sql.isascii()):
+            # no lane gets it, or nobody would find it there: the precheck cannot ask about it
+            _refuse(event, self.log, f"a text that may be another statement in another character set ({WAY_ON}), which")
+        if rule is not None:
             return FilteredPart(rule, None, RowCounts())
         self._check_kind(event, query, facts, context)
         self._check(event, query, facts)

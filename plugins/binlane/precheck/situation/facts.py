@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import field
 from functools import cached_property
 from types import TracebackType
@@ -32,6 +33,7 @@ from binlane.precheck.account.privileges import (
     roles_to_grant,
     routine_grants,
 )
+from binlane.precheck.situation.syntax import SyntaxParser, syntax_parser
 from binlane.schema.letter_case import lower
 from binlane.schema.model import Schema
 from binlane.schema.normalize import charset_name, collation_name
@@ -146,6 +148,10 @@ class Server:
         lists = tuple(name for name, value in values.items() if isinstance(value, list))
         statement = text(query).bindparams(*(bindparam(name, expanding=True) for name in lists))
         return self.ask(lambda connection: [tuple(row) for row in connection.execute(statement, values)])
+
+    def syntax_parser(self) -> AbstractContextManager[SyntaxParser]:
+        """The server's parser, by a connection of its own."""
+        return syntax_parser(self.engine)
 
     @cached_property
     def _version(self) -> tuple[Flavor, str]:
@@ -460,6 +466,12 @@ class Source:
         """The answer of a function that reads by a connection of its own. Raises SourceError."""
         with translated(str(self.endpoint)), driver_errors(), engine_of(self.endpoint).connect() as connection:
             return question(connection, *arguments, **named)
+
+    @contextmanager
+    def syntax_parser(self) -> Iterator[SyntaxParser]:
+        """The server's parser, by a connection of its own. Raises SourceError."""
+        with translated(str(self.endpoint)), driver_errors(), syntax_parser(engine_of(self.endpoint)) as parser:
+            yield parser
 
     def default_collations(self, databases: Collection[str]) -> Mapping[str, str]:
         """What tables of these databases get without a collation of their own. Raises SourceError."""

@@ -1,44 +1,48 @@
-"""Statements whose names are those of other tables in another client character set than the one logged with them.
+"""Statements that are others in another client character set than the one logged with them.
 
 A session can PREPARE a text in one client character set and EXECUTE it in another. The server has read the names by the
 first, the log has the second. Where the two split the text otherwise, an account statement and the like are refused
-when the log is read (``sql.other_readings``). A statement about tables is refused here if it is one about other tables
-that the source may have had, and so is one of whose names the bytes are letters of another name.
+when the log is read (``sql.other_readings``). A statement about tables is refused here, unless the source's own parser
+takes none of its other readings for a statement; and so is one of whose names the bytes are letters of another name.
+Of an archive the target's parser is asked, if it is of the series that has written the log: another one may lack what
+the source could read.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection, Hashable, Iterator
+from base64 import b64decode
+from collections.abc import Callable, Collection, Hashable, Iterator
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from itertools import islice
-from typing import Final
+from typing import Final, TypeAlias
 
-from binlane.model import Flavor, SessionContext, TableKey
-from binlane.plan.transaction.decode import statement_facts
+from binlane.model import Flavor, SessionContext, TableKey, version_number
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
+from binlane.precheck.situation.syntax import SyntaxParser
 from binlane.safe_text import shown
 from binlane.schema.compare import Severity
 from binlane.schema.letter_case import lower
-from binlane.sql.charset import decoded
-from binlane.sql.other_readings import SETS, WAY_ON, in_other_modes
-from binlane.sql.parse.facts import StatementFacts, StatementKind
+from binlane.sql.charset import MODES_OF_TEXT, decoded
+from binlane.sql.other_readings import SETS, WAY_ON
 from binlane.sql.parse.lexer import TokenKind, Unreadable
 from binlane.sql.words import words_of
 from binlane.work.logged_statements import LaneStatement
 
 _MOST_FINDINGS: Final = 20
 _LETTERS: Final = re.compile(rb"[\x80-\xff]")
-_HIDES: Final = re.compile(rb"[\x80-\xff][\\`]")
+_SET_OF: Final = {collation: name for name, collation in SETS.items()}
+Judge: TypeAlias = Callable[[], AbstractContextManager[SyntaxParser]]
 _BLANK: Final = re.compile("[\u00a0\ufffd]")
 """What may be a blank in another set: it ends a name without quotes."""
-_EXPECTED: Final = "a text about the same tables whatever the session's client character set"
+_EXPECTED: Final = "the same statement whatever the session's client character set"
 
 
 def check_other_modes(situation: Situation) -> Iterator[Finding]:
-    """Statements that another client character set of their session makes ones about other tables."""
+    """Statements that another client character set of their session makes other ones."""
     yield from islice(_all(situation), _MOST_FINDINGS)
 
 
@@ -50,12 +54,12 @@ def _all(situation: Situation) -> Iterator[Finding]:
     for logged, _ in situation.transactions_with(_LETTERS):
         tables = tables or _tables(situation)
         item, context = logged.item, logged.item.context or SessionContext()
-        if (named := (item.payload, context.database, context.sql_mode, context.charset_client)) in seen:
+        if (named := (item.payload, context.logged_text, context.sql_mode, context.charset_client)) in seen:
             continue
         seen.add(named)
         found = read_in_another_set(item.payload, context, flavor, _names(tables))
-        if found is None and _HIDES.search(item.payload) is not None:
-            found = split_in_another_set(item.payload, context, flavor, tables)
+        if found is None and context.other_readings:
+            found = split_in_another_set(context, _judge(situation))
         if found is not None:
             yield _finding(logged, found)
 
@@ -77,26 +81,30 @@ def _names(tables: frozenset[TableKey]) -> frozenset[str]:
     return frozenset(name for key in tables for name in (key.database, key.table) if not name.isascii())
 
 
-def split_in_another_set(
-    sql: bytes, context: SessionContext, flavor: Flavor, tables: Collection[TableKey]
-) -> str | None:
-    """The client character set, and the modes, in which a text ends its names and literals elsewhere and is one about
-    others of these tables; None if there are none."""
-    logged, databases = _about(statement_facts(sql, context, flavor)), {key.database for key in tables}
-    for name, number in SETS.items():
-        session = replace(context, charset_client=number)
-        for other, modes in ((session, ""), *in_other_modes(sql, session)):
-            facts = statement_facts(sql, other, flavor)
-            if facts.kind is StatementKind.UNKNOWN or _about(facts) == logged:
-                continue
-            are_known = all(_lower_case(key) in tables for key in facts.tables)
-            if are_known and all(lower(each) in databases for each in facts.databases):
-                return f"other tables with character_set_client {name}{', ' if modes else ''}{modes}"
+def _judge(situation: Situation) -> Judge | None:
+    """Who can say whether a text is a statement to the source: its own parser, or for an archive the target's, if it
+    has the same grammar."""
+    if situation.source is not None:
+        return situation.source.syntax_parser
+    target = situation.target
+    series = {version_number(each)[:2] for each in situation.logged_by}
+    if target.flavor is situation.plan.flavor and series == {target.number[:2]}:
+        return target.syntax_parser
     return None
 
 
-def _about(facts: StatementFacts) -> tuple[object, ...]:
-    return facts.kind, facts.tables, facts.written, facts.databases
+def split_in_another_set(context: SessionContext, judge: Judge | None) -> str | None:
+    """The client character set, and the modes, in which a logged text ends its names and literals elsewhere and may be
+    another statement; None if there are none. Without a judge each of the plan's readings may be one."""
+    text = b64decode(context.logged_text)
+    with ExitStack() as stack:
+        parser = None if judge is None or not context.other_readings else stack.enter_context(judge())
+        for collation, mode in context.other_readings:
+            name = _SET_OF[collation]
+            if parser is None or parser.takes(text, name, mode):
+                modes = ", ".join(each for each, bit in MODES_OF_TEXT.items() if mode & bit)
+                return f"another statement with character_set_client {name}{', ' if modes else ''}{modes}"
+    return None
 
 
 def read_in_another_set(sql: bytes, context: SessionContext, flavor: Flavor, known: Collection[str]) -> str | None:
