@@ -53,6 +53,8 @@ EVERY_FIELD = SessionContext(
     user_variables=(("v", "_utf8mb4 x'41' COLLATE utf8mb4_bin"), ("", "NULL")),
     thread_id=7,
     error_code=1062,
+    logged_text="VVBEQVRF",
+    other_readings=((28, 0), (13, 4)),
 )
 READ: Final = """
 import sys
