@@ -93,6 +93,36 @@ def test_no_body_runs_in_a_lane_that_ends_its_session_or_changes_the_server(fami
     assert channel.target.query("SELECT @@global.max_connections") == before
 
 
+@pytest.mark.parametrize("way", ["function", "trigger"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_such_body_runs_by_another_body(family: str, way: str, channel_of: ChannelOf) -> None:
+    """The statement has no word of the event that fires it."""
+    channel = channel_of(family, family)
+    for server in (channel.source, channel.target):
+        run_on(server, "SET GLOBAL log_bin_trust_function_creators = ON", log=False)
+    update = "UPDATE app.t SET n = n + 1"
+    by = {
+        "function": f"CREATE FUNCTION app.f() RETURNS INT MODIFIES SQL DATA BEGIN {update}; RETURN 1; END",
+        "trigger": f"CREATE TRIGGER app.plain AFTER INSERT ON app.l FOR EACH ROW {update}",
+    }
+    run_on(
+        channel.source,
+        *("CREATE DATABASE app", "CREATE TABLE app.t (n INT PRIMARY KEY)", "CREATE TABLE app.l (n INT)"),
+        "CREATE TRIGGER app.evil BEFORE UPDATE ON app.t FOR EACH ROW SET SESSION sql_select_limit = 1",
+        *("INSERT INTO app.t VALUES (1)", by[way]),
+    )
+    channel.write_channel("allow_unsafe = true\n")
+    assert channel.run() is not None
+    value = {"function": "app.f()", "trigger": "1"}[way]
+    run_on(channel.source, "SET SESSION binlog_format = STATEMENT", f"INSERT INTO app.l VALUES ({value})")
+
+    with pytest.raises(BinlaneError, match=r"found SET SESSION sql_select_limit of trigger app\.evil.*unsafe-bodies"):
+        channel.run()
+
+    assert channel.source.query("SELECT n FROM app.t") == [(2,)]
+    assert channel.target.query("SELECT n FROM app.t") == [(1,)]
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_statement_gives_up_a_lane_s_lease(family: str, channel_of: ChannelOf) -> None:
     channel = channel_of(family, family)

@@ -13,6 +13,7 @@ from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, Sess
 from binlane.precheck.situation.situation import Needs
 from binlane.schema.programs import Program
 from binlane.sql.logged_statement import LoggedText
+from binlane.sql.requirements import CASCADE_TRIGGERS, Requirement
 from binlane.work.logged_statements import LaneStatement
 from tests.unit.precheck.situations import PLAN, said, schema, situation, target_of
 
@@ -34,7 +35,7 @@ def found_in(
     statement: bytes,
     *programs: Program,
     texts: Sequence[LoggedText] = (),
-    flavor: Flavor = Flavor.MARIADB,
+    cascades: Sequence[tuple[TableKey, TableKey]] = (),
 ) -> bool:
     """Whether check `unsafe-bodies` refuses a statement for SET SESSION, in a window of these texts."""
     item = Item(ItemKind.STATEMENT, statement, context=SessionContext(database="a", charset_client=45, sql_mode=0))
@@ -44,13 +45,13 @@ def found_in(
         if pattern.search(statement) is not None:
             yield LaneStatement(0, header, item), header
 
-    window = situation(
-        target_of(flavor),
-        replace(PLAN, flavor=flavor),
-        schema(flavor=flavor),
-        needs=Needs(statements=True),
-        texts=texts,
+    flavor = Flavor.MARIADB
+    needed = {Requirement(CASCADE_TRIGGERS, "the session"): 9} if cascades else {}
+    plan, tables = (
+        replace(PLAN, flavor=flavor, requirements=needed),
+        schema(flavor=flavor, references=frozenset(cascades)),
     )
+    window = situation(target_of(flavor), plan, tables, needs=Needs(statements=True), texts=texts)
     vars(window).update(
         stored_triggers=((), tuple(each for each in programs if each.kind == "trigger")),
         stored_programs=((), tuple(each for each in programs if each.kind != "trigger")),
@@ -77,3 +78,92 @@ def test_a_routine_of_the_window_calls_without_call_in_oracle_mode(
 ) -> None:
     function = f"CREATE DEFINER=`u`@`%` FUNCTION `f`() RETURN INT AS BEGIN {call}; RETURN 1; END"
     assert found_in(STATEMENT, *programs, texts=(*texts, made(function, 2, ORACLE)))
+
+
+def trigger(table: str, body: str, time: str) -> Program:
+    return Program(TableKey("a", table), "trigger", body, name=f"{table}_{time}", time=time)
+
+
+def view(query: str) -> Program:
+    return Program(TableKey("a", "v"), "view", query)
+
+
+def function(body: str) -> Program:
+    return Program(TableKey("a", "f"), "function", f"BEGIN {body}; RETURN 1; END")
+
+
+UPDATES: Final = "UPDATE a.t SET n = n + 1"
+WAYS: Final = {
+    "its own verb": (b"UPDATE t SET n = 2", (), ()),
+    "a function": (STATEMENT, (function(UPDATES),), ()),
+    "a function of the statement's table": (b"INSERT INTO a.t VALUES (a.f())", (function(UPDATES),), ()),
+    "a function that is selected": (b"SELECT a.f()", (function(UPDATES),), ()),
+    "a trigger": (b"INSERT INTO a.x VALUES (1)", (trigger("x", UPDATES, "AFTER INSERT"),), ()),
+    "a trigger of the same table": (
+        b"INSERT INTO a.t VALUES (1)",
+        (trigger("t", "DO a.f()", "AFTER INSERT"), function("DELETE FROM a.p")),
+        ((TableKey("a", "t"), TableKey("a", "p")),),
+    ),
+    "a view": (b"UPDATE v SET n = 2", (view("select `a`.`t`.`n` from `a`.`t`"),), ()),
+    "a function of a view": (
+        b"INSERT INTO x SELECT n FROM v",
+        (view("select `a`.`f`() AS `n`"), function(UPDATES)),
+        (),
+    ),
+    "a view of documents": (
+        b"INSERT INTO v VALUES ('{}')",
+        (view("select json_duality_object('n':`a`.`t`.`n`) from `a`.`t`"),),
+        (),
+    ),
+    "a cascade": (b"DELETE FROM a.p", (), ((TableKey("a", "t"), TableKey("a", "p")),)),
+    "a cascade within the table": (b"DELETE FROM a.t", (), ((TableKey("a", "t"), TableKey("a", "t")),)),
+    "what nobody can read": (STATEMENT, (Program(TableKey("a", "f"), "function", None),), ()),
+}
+
+
+@pytest.mark.parametrize(("statement", "programs", "cascades"), WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("is_made", [False, True])
+def test_a_trigger_is_found_by_each_way_that_fires_it(
+    statement: bytes,
+    programs: tuple[Program, ...],
+    cascades: tuple[tuple[TableKey, TableKey], ...],
+    *,
+    is_made: bool,
+) -> None:
+    evil = (trigger("t", SET, "BEFORE UPDATE"),)
+    texts = [made(f"CREATE TRIGGER a.insert BEFORE UPDATE ON a.t FOR EACH ROW {SET}")] if is_made else ()
+    assert found_in(statement, *programs, *(() if is_made else evil), texts=texts, cascades=cascades)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [b"INSERT INTO a.t VALUES (1)", b"INSERT INTO v VALUES (1)", b"DELETE FROM x WHERE n IN (SELECT n FROM v)"],
+)
+def test_a_trigger_of_another_event_does_not_fire(statement: bytes) -> None:
+    evil, reads = trigger("t", f"BEGIN {SET}; SET @x = a.f(); END", "BEFORE UPDATE"), function("SET @x = 1")
+    assert not found_in(statement, evil, reads, view("select `a`.`t`.`n` from `a`.`t`"))
+    moved = made("RENAME TABLE a.t TO a.u, a.v TO a.w", 2)
+    assert not found_in(statement, evil, reads, view("select `a`.`t`.`n` from `a`.`t`"), texts=[moved])
+
+
+@pytest.mark.parametrize("time", ["BEFORE UPDATE", "BEFORE INSERT,UPDATE", "AFTER UPDATE, INSERT", "AFTER MERGE", ""])
+def test_a_trigger_fires_for_each_of_its_events(time: str) -> None:
+    assert found_in(b"UPDATE t SET n = 2", trigger("t", SET, time))
+
+
+@pytest.mark.parametrize(
+    ("events", "statement", "is_found"),
+    [
+        ("BEFORE INSERT OR UPDATE", b"UPDATE t SET n = 2", True),
+        ("BEFORE INSERT OR UPDATE", b"DELETE FROM t", False),
+        ("AFTER DELETE", b"REPLACE t VALUES (1)", True),
+        ("AFTER DELETE", b"INSERT t VALUES (1)", False),
+        ("AFTER INSERT", b"DELETE FROM t FOR PORTION OF p FROM 1 TO 2", True),
+    ],
+)
+@pytest.mark.parametrize("name", ["tr", "a.update", "`on`", "IF NOT EXISTS before"])
+def test_the_events_of_a_trigger_of_the_window_stand_behind_its_name(
+    name: str, events: str, statement: bytes, *, is_found: bool
+) -> None:
+    text = made(f"CREATE DEFINER=trigger@h TRIGGER {name} {events} ON t FOR EACH ROW {SET}")
+    assert found_in(statement, texts=[text]) is is_found

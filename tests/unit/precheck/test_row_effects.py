@@ -26,7 +26,7 @@ def named(body: str, event: str = "UPDATE") -> list[str]:
     found = list[Token]()
     lex(body, Dialect(Flavor.MYSQL), found)
     difference = Difference(TableKey("a", "fired"), "trigger a.t", "", "", is_trigger=bool(event))
-    of = Body(difference, "a", found, by_definer=True, event=event)
+    of = Body(difference, "a", found, by_definer=True, events=frozenset({event} - {""}))
     return [part.what for part in effects_in_turn(of, TABLES.get, ())]
 
 

@@ -228,7 +228,7 @@ def _written_views(situation: Situation, views: Mapping[TableKey, str]) -> Itera
     allowed = situation.selection.allowed
     refused = {key: name for key, name in views.items() if _is_refused(name, allowed)}
     wanted = [Difference(key, f"view {key}", "", "") for key in refused]
-    for text, logged, keys in reaching_statements(situation, situation.reach, wanted) if wanted else ():
+    for text, logged, keys, _ in reaching_statements(situation, situation.reach, wanted) if wanted else ():
         # one that cannot be read may change any
         is_read = text is not None and (
             text.facts.kind in (StatementKind.DML, StatementKind.LOAD_DATA) or text.facts.create_select

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from binlane.model import ItemKind, SessionContext, TableKey
 from binlane.precheck.situation.situation import Situation, programs_made_by
-from binlane.precheck.statements.window_statements import (
-    reaching_statements,
-)
+from binlane.precheck.statements.window_statements import ReachingStatement, reaching_statements
 from binlane.schema.programs import SECURITY, Program
 from binlane.sql.logged_statement import LoggedText
+from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.facts import StatementKind
 from binlane.sql.parse.lexer import Token
+from binlane.sql.programs.changes import object_at
 from binlane.sql.programs.comparison import Difference, as_difference
+from binlane.sql.programs.reach import Reach, folded
 from binlane.work.logged_statements import LaneStatement
 
 _INVOKER: Final = "INVOKER"
@@ -22,8 +25,16 @@ _BEFORE: Final = "BEFORE"
 _FULL_GROUP_BY: Final = "ONLY_FULL_GROUP_BY"
 _FULL_GROUP_BY_BIT: Final = 1 << 5
 """Its bit in ``sql_mode``, on both families."""
-_EVENTS: Final = {"INSERT": ("INSERT", "REPLACE", "LOAD"), "UPDATE": ("UPDATE",), "DELETE": ("DELETE", "REPLACE")}
-"""Words of statements that fire a table's triggers, by the triggers' events."""
+_EVENTS: Final = {
+    "INSERT": frozenset({"INSERT", "REPLACE", "LOAD", "PORTION"}),
+    "UPDATE": frozenset({"UPDATE"}),
+    "DELETE": frozenset({"DELETE", "REPLACE"}),
+}
+"""Words of statements that fire a table's triggers themselves, by the triggers' events. What is left of a row by
+MariaDB's FOR PORTION OF is inserted."""
+_EVERY_EVENT: Final = frozenset(_EVENTS)
+_WORD: Final = re.compile(r"\w+")
+_CONDITION: Final = ("IF", "NOT", "EXISTS")
 
 
 class BodyPart(NamedTuple):
@@ -48,8 +59,8 @@ class Body(NamedTuple):
     tokens: Sequence[Token]
     by_definer: bool
     """It runs with its definer's privileges."""
-    event: str = ""
-    """Of a trigger."""
+    events: frozenset[str] = frozenset()
+    """Of a trigger: INSERT, UPDATE, DELETE. MariaDB's may have several since 12.0."""
     is_unread: bool = False
     """It cannot be split into tokens, of which it has none."""
     name: str = ""
@@ -75,11 +86,13 @@ def reaching(
         return
     wanted = [body.difference for body, _ in found]
     reach = situation.reach
-    for text, logged, reached in reaching_statements(situation, reach, wanted, by_definitions=by_definitions):
+    runs = running(reach)
+    for statement in reaching_statements(situation, reach, wanted, by_definitions=by_definitions):
+        text, logged = statement.text, statement.logged
         if logged.item.kind is ItemKind.DDL and text is not None and not runs_bodies(text):
             continue
         for body, part in found:
-            if body.difference.key in reached and fires(body, text, len(reached)):
+            if runs(statement, body):
                 yield text, logged, body.difference.where, part
 
 
@@ -91,12 +104,21 @@ def runs_bodies(text: LoggedText) -> bool:
 _WITHOUT_ROWS: Final = (StatementKind.DDL, StatementKind.GLOBAL)
 
 
-def fires(body: Body, text: LoggedText | None, reached: int) -> bool:
-    """Whether a statement may run a body that it reaches: of a trigger, whether its own verb fires it, unless it
-    reaches other bodies, too."""
-    if not body.event or text is None or reached > 1:
-        return True
-    return not set(_EVENTS.get(body.event, ())).isdisjoint(text.words)
+def running(reach: Reach) -> Callable[[ReachingStatement, Body], bool]:
+    """Whether a statement may run a body: one that it reaches, and of a trigger one that its own verb fires, or that is
+    behind another text or a foreign key, whose verb may be any."""
+    is_behind = functools.cache(reach.is_behind)
+
+    def runs(statement: ReachingStatement, body: Body) -> bool:
+        key, text = body.difference.key, statement.text
+        if key not in statement.reached:
+            return False
+        if not body.events or text is None:
+            return True
+        fires = any(not _EVENTS[event].isdisjoint(text.words) for event in body.events)
+        return fires or is_behind(folded(key), statement.names)
+
+    return runs
 
 
 def bodies(situation: Situation) -> Iterator[Body]:
@@ -121,7 +143,7 @@ def bodies(situation: Situation) -> Iterator[Body]:
                 each.key.database,
                 tokens or (),
                 by_definer,
-                _event(each),
+                events_of(each),
                 tokens is None,
                 each.name,
                 is_before,
@@ -130,18 +152,17 @@ def bodies(situation: Situation) -> Iterator[Body]:
     for text in situation.every_text:
         for key, database in programs_made_by(text):
             is_trigger = key in text.facts.triggered
-            event = next((word for word in text.words if word in _EVENTS), "") if is_trigger else ""
+            name, is_before, events = _made_trigger(text) if is_trigger else ("", False, frozenset[str]())
             difference = Difference(key, text.where, "", "", is_trigger=is_trigger)
             by_definer = _INVOKER not in text.words
-            name = _made_name(text) if is_trigger else ""
             yield Body(
                 difference,
                 database,
                 text.tokens,
                 by_definer,
-                event,
+                events,
                 name=name,
-                is_before=_BEFORE in text.words,
+                is_before=is_before,
                 full_group_by=None if key in text.facts.views else has_full_group_by(text.context),
             )
 
@@ -151,19 +172,26 @@ def has_full_group_by(context: SessionContext) -> bool:
     return bool((context.sql_mode or 0) & _FULL_GROUP_BY_BIT)
 
 
-def _made_name(text: LoggedText) -> str:
-    """The name of the trigger that a statement makes, without its database."""
-    words = text.words
-    at = words.index("TRIGGER") + 1
-    if words[at : at + 3] == ("IF", "NOT", "EXISTS"):
+def _made_trigger(text: LoggedText) -> tuple[str, bool, frozenset[str]]:
+    """Of the trigger that a statement makes: its name, without its database, whether it runs before the row is there,
+    and its events. Words in front of these may be names."""
+    tokens, words = text.tokens, text.words
+    at = (object_at(tokens) or 0) + 1
+    if words[at : at + 3] == _CONDITION:
         at += 3
-    behind = text.tokens[at : at + 3]
-    return (behind[2] if len(behind) > 2 and behind[1].text == "." else behind[0]).text
+    if len(tokens) > at + 2 and is_symbol(tokens[at + 1], "."):
+        at += 2
+    events = words[at + 2 : words.index("ON", at + 2)] if "ON" in words[at + 2 :] else ()
+    return tokens[at].text, words[at + 1 : at + 2] == (_BEFORE,), _EVERY_EVENT.intersection(events) or _EVERY_EVENT
 
 
 def _runs_as_definer(program: Program) -> bool:
     return program.kind == "trigger" or program.facts.get(SECURITY) != _INVOKER
 
 
-def _event(program: Program) -> str:
-    return program.time.split()[-1].upper() if program.kind == "trigger" and program.time else ""
+def events_of(program: Program) -> frozenset[str]:
+    """The events of a trigger; none of anything else. One with an event that is not known has all."""
+    if program.kind != "trigger":
+        return frozenset()
+    events = frozenset(_WORD.findall(program.time.upper())[1:])
+    return events if events and events <= _EVERY_EVENT else _EVERY_EVENT

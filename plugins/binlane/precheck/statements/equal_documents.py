@@ -25,7 +25,7 @@ from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.rename import name_of
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
-from binlane.precheck.statements.body_parts import Body, BodyPart, reaching
+from binlane.precheck.statements.body_parts import Body, BodyPart, events_of, reaching
 from binlane.precheck.statements.row_order import RowOrder, takes_rows
 from binlane.safe_text import shown
 from binlane.schema.compare import Severity
@@ -119,7 +119,7 @@ class _Documents:
         for what in self._set(body.tokens, body.database, is_alone=False):
             yield BodyPart(what, needs_rows=False)
         # of such a column MySQL has read the value before
-        if body.event == "UPDATE" and body.is_before and not self.is_one_family:
+        if "UPDATE" in body.events and body.is_before and not self.is_one_family:
             for column in _set_of_row(body.tokens):
                 if self._is_document(body.difference.key, column):
                     yield BodyPart(_named(body.difference.key, column), needs_rows=False)
@@ -181,7 +181,7 @@ class _Documents:
         ours, theirs = self.situation.stored_triggers
         source = self.situation.source
         for each in theirs if source is None else ours:
-            if each.time.upper().endswith("UPDATE"):
+            if "UPDATE" in events_of(each):
                 found.setdefault(self.situation.compared(each.key), []).append(each.text or "")
         for key, clause in () if source is None else source.ask(lambda connection: tuple(_read_checks(connection))):
             database = name_of(self.situation.renaming, key.database)

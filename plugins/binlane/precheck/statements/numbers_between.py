@@ -17,7 +17,7 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import ItemKind, TableKey
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
-from binlane.precheck.statements.body_parts import Body, bodies, fires, runs_bodies
+from binlane.precheck.statements.body_parts import Body, bodies, running, runs_bodies
 from binlane.precheck.statements.row_order import RowOrder, takes_number, takes_rows
 from binlane.precheck.statements.window_statements import firing, reaching_statements
 from binlane.safe_text import shown
@@ -156,16 +156,14 @@ class _Numbers:
         reach = self.situation.reach
         differences = [taken.body.difference for taken in found]
         numbering = frozenset(folded(each.key) for each in differences)
-        for text, logged, reached in reaching_statements(self.situation, reach, differences):
+        runs = running(reach)
+        for statement in reaching_statements(self.situation, reach, differences):
+            text, logged = statement.text, statement.logged
             if not takes_number(logged):
                 continue
             if logged.item.kind is ItemKind.DDL and text is not None and not runs_bodies(text):
                 continue
-            fired = [
-                taken
-                for taken in found
-                if taken.body.difference.key in reached and fires(taken.body, text, len(reached))
-            ]
+            fired = [taken for taken in found if runs(statement, taken.body)]
             if fired and (text is None or not self._takes_one(text, reach, numbering, fired)):
                 yield logged, f"an AUTO_INCREMENT of {fired[0].key} of {fired[0].body.difference.where}"
 
@@ -226,15 +224,15 @@ class _Numbers:
         leading = [name for name in names if reach.of({name}) & numbering]
         if len(leading) != 1 or leading[0] not in numbering or reach.unread & reach.of(names):
             return False
-        key, event = leading[0], fired[0].body.event
+        key, events = leading[0], fired[0].body.events
         # a trigger names its own table, and a table may refer to itself
         behind = ({*reach.behind.get(key, ())} - {key}) | reach.cascades.get(key, frozenset())
         if reach.of(behind) & numbering:
             return False
-        if not event:
+        if not events:
             return _is_called_once(text, plain_name(key))
         # one row may take the place of several
-        return self._takes_one_row(text) and not (verb == "REPLACE" and event == "DELETE")
+        return self._takes_one_row(text) and not (verb == "REPLACE" and "DELETE" in events)
 
     def _takes_one_row(self, text: LoggedText) -> bool:
         if row_verb(text.tokens) in ("INSERT", "REPLACE") and not has_query_of_rows(text.tokens):
@@ -248,7 +246,7 @@ class _Numbers:
     def _gives_number(self, body: Body, inserted: Inserted) -> bool:
         """Whether an INSERT of a trigger has the number of the row that fires it, as copies of a table do."""
         listed, values = row_of(body.tokens[inserted.behind : inserted.end])
-        fired = {name for _, name in self._columns(body.difference.key)} if body.event else set()
+        fired = {name for _, name in self._columns(body.difference.key)} if body.events else set()
         tables = list(self._columns(inserted.key))
         for table, column in tables:
             given = dict(zip(listed or _visible(table), values or (), strict=False)).get(column)
@@ -341,7 +339,7 @@ def _may_have_comment(text: bytes) -> bool:
 
 
 def _program(taken: _Taken) -> tuple[str, str]:
-    return taken.body.name.lower(), taken.body.event
+    return taken.body.name.lower(), " ".join(sorted(taken.body.events))
 
 
 def _visible(table: Table) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ def effects_in_turn(
         # a view may show other columns than those of the keys that rows meet on
         return None if table is None or table.engine == DERIVED else table
 
-    fired = table_of(body.difference.key) if body.event else None
+    fired = table_of(body.difference.key) if body.events else None
     yield from _assigned(body, fired, written)
     for upsert in upserts(body.tokens, body.database):
         if not _leaves_the_same(upsert, fired, written(upsert.key)):
@@ -51,24 +51,24 @@ def effects_in_turn(
     if changed_here and catches_errors(body.tokens):
         yield _part("a handler of errors that depend on the rows before")
     felt = read & {*map(compared, changed_here), *map(compared, beside)}
-    if body.event:
+    if body.events:
         felt |= read & {compared(body.difference.key)}
     if felt:
         yield _part(f"a query of {min(map(str, felt))}, which the rows before have changed,")
-    elif read and not body.event:
+    elif read and not body.events:
         what = f"a query of {min(map(str, read))}, which the rows before may have changed,"
         yield BodyPart(what, needs_rows=True, reads=frozenset(read))
 
 
 def _assigned(body: Body, fired: Table | None, written: Callable[[TableKey], Table | None]) -> Iterator[BodyPart]:
     """What the UPDATEs of a body leave otherwise in another order."""
-    every = list(assignments(body.tokens, body.database, is_trigger=bool(body.event)))
+    every = list(assignments(body.tokens, body.database, is_trigger=bool(body.events)))
     shared = [each for each in every if fired is None or not finds_one_each(fired, each.found_by)]
     for each in shared:
         changed = None if each.table is None else written(each.table)
         same = [other for other in shared if (other.table, other.column) == (each.table, each.column)]
         is_one = all(other.constant == each.constant != () for other in same) or len(same) == 1
-        is_repeated = bool(body.event) and has_row_beside(body.tokens, each.table)
+        is_repeated = bool(body.events) and has_row_beside(body.tokens, each.table)
         if (is_one or is_repeated) and not _differs_by_row(each, every):
             continue
         kinds = {other.change for other in same}

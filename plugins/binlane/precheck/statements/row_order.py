@@ -168,7 +168,7 @@ class RowOrder:
         # few windows need it
         from binlane.sql.temporary_routines import tokens_of
 
-        if not body.event:
+        if not body.events:
             return
         for each in itertools.chain(*self.situation.stored_triggers):
             if each.key == body.difference.key:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from binlane.binlog.types.literals import identifier
 from binlane.model import Flavor, ItemKind, TableKey
@@ -470,10 +470,11 @@ def first_reached(
     seqno, and what it is. ``by_definitions``: also definitions that name one: MariaDB calls a view's functions to make
     it, and to look at it."""
     first = dict[TableKey, tuple[int, str]]()
-    for _, logged, reached in reaching_statements(situation, reach, found, by_definitions=by_definitions):
-        seqno, source = logged.header.first_seqno, logged.header.source
-        where = f"{source}: statement of seqno {seqno}, {shown(logged.beginning)},"
-        for key in reached:
+    for each in reaching_statements(situation, reach, found, by_definitions=by_definitions):
+        header = each.logged.header
+        seqno, source = header.first_seqno, header.source
+        where = f"{source}: statement of seqno {seqno}, {shown(each.logged.beginning)},"
+        for key in each.reached:
             if seqno < first.get(key, (seqno + 1, ""))[0]:
                 first[key] = seqno, where
     has_table = situation.target.has_table
@@ -481,11 +482,22 @@ def first_reached(
     return {key: each for key, each in first.items() if key not in gone}
 
 
+class ReachingStatement(NamedTuple):
+    """A statement of the window that reaches programs."""
+
+    text: LoggedText | None
+    """None if it cannot be read: then it reaches all."""
+    logged: LaneStatement
+    reached: Collection[TableKey]
+    """The keys of the programs."""
+    names: frozenset[TableKey]
+    """Those of its names, folded, by which it reaches them."""
+
+
 def reaching_statements(
     situation: Situation, reach: Reach, found: Sequence[Difference], *, by_definitions: bool = False
-) -> Iterator[tuple[LoggedText | None, LaneStatement, Collection[TableKey]]]:
-    """The statements of the window that reach programs, each with the keys of those in ``found``; no text if it cannot
-    be read."""
+) -> Iterator[ReachingStatement]:
+    """The statements of the window that reach programs of ``found``."""
     wanted = {folded(each.key): each.key for each in found}
     # what only the log names is not known to be called
     called = reach.called.union(folded(each.key) for each in found if not each.is_trigger)
@@ -496,7 +508,8 @@ def reaching_statements(
         opens = by_definitions and text is not None and _opens_views(text)
         if logged.item.kind is ItemKind.DDL and text is not None and _fires_none(text) and not opens:
             continue
-        reached: Collection[TableKey] = wanted  # by a statement that cannot be read
+        reached: Collection[TableKey] = wanted
+        names = frozenset[TableKey]()
         if text is not None:
             names = leading.intersection(firing(text, called))
             if names not in known:
@@ -504,7 +517,7 @@ def reaching_statements(
             reached = wanted if not reach.unread.isdisjoint(known[names]) else known[names]
         keys = [wanted[key] for key in wanted.keys() & reached]
         if keys:
-            yield text, logged, keys
+            yield ReachingStatement(text, logged, keys, names)
 
 
 def _opens_views(text: LoggedText) -> bool:

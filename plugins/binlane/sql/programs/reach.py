@@ -17,6 +17,8 @@ from binlane.sql.program_names import folded_name
 
 _NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
 _CALL: Final = "()"
+_DUALITY: Final = f"json_duality_object{_CALL}"
+"""What is called in a view of MySQL 9 that makes an INSERT or a DELETE of an UPDATE."""
 _QUOTES: Final = frozenset('`"')
 _ACCOUNT: Final = frozenset(
     {"CURRENT_USER", "CURRENT_ROLE", "INFORMATION_SCHEMA", "LOAD_FILE", "ROLES_GRAPHML", "HANDLER"}
@@ -56,6 +58,9 @@ class Reach:
     """Routines and views."""
     by_account: frozenset[TableKey] = frozenset()
     """Names with a text whose result may depend on the account that runs it."""
+    meant: Mapping[TableKey, frozenset[TableKey]] = field(default_factory=dict)
+    """By name: those of ``behind`` that a statement means itself: the names in a view's query, and the other name of
+    what the window renames."""
 
     def of(self, names: Iterable[TableKey]) -> frozenset[TableKey]:
         """All objects that a statement with these names may reach."""
@@ -78,6 +83,22 @@ class Reach:
     def next_to(self, name: TableKey) -> frozenset[TableKey]:
         """The names in the text behind a name, and children whose triggers fire with its rows."""
         return frozenset(chain(self.behind.get(name, ()), self.cascades.get(name, ())))
+
+    def is_behind(self, wanted: TableKey, names: Collection[TableKey]) -> bool:
+        """Whether a text, or a foreign key, behind these names of a statement may lead to an object, whether the
+        statement means it itself or not."""
+        own, left = set[TableKey](), set(names)
+        while left:
+            key = left.pop()
+            own.add(key)
+            left |= self.meant.get(key, frozenset()) - own
+        further = set[TableKey]()
+        for key in own:
+            # a trigger names its own table
+            further.update({*self.behind.get(key, ())} - self.meant.get(key, frozenset()) - {key})
+            further |= self.cascades.get(key, frozenset())
+        found = self.of(further)
+        return wanted in found or not self.unread.isdisjoint(found | own)
 
     def leading_to(self, wanted: Collection[TableKey]) -> frozenset[TableKey]:
         """The objects behind which one of ``wanted`` is, with these: whoever names none of them reaches none."""
@@ -112,32 +133,37 @@ def reach_of(
     ``cascades``: child and parent of foreign keys whose children's triggers fire. ``renames``: names of tables and
     views of the window, each of which may mean what the other does: a catalogue has one of them."""
     called = tuple(called)
-    behind: dict[TableKey, set[TableKey]] = defaultdict(set)
+    executed: dict[TableKey, set[TableKey]] = defaultdict(set)
+    meant: dict[TableKey, set[TableKey]] = defaultdict(set)
     unread, by_account = set[TableKey](), set[TableKey]()
-    for text in (*triggers, *called):
+    every = chain(((text, False) for text in triggers), ((text, not is_routine(text.name)) for text in called))
+    for text, is_view in every:
         name = folded(text.name)
         if text.tokens is None:
             unread.add(name)
             continue
-        behind[name].update(names_in(text.tokens, text.database, calls_bare=text.calls_bare))
+        named = frozenset(names_in(text.tokens, text.database, calls_bare=text.calls_bare))
+        is_plain = is_view and all(key.table != _DUALITY for key in named)
+        (meant if is_plain else executed)[name].update(named)
         if not _ACCOUNT.isdisjoint(token.text.upper() for token in text.tokens if token.kind in _NAMES):
             by_account.add(name)
     children: dict[TableKey, set[TableKey]] = defaultdict(set)
     for child, parent in cascades:
         children[folded(parent)].add(folded(child))
-    unread -= behind.keys()
+    unread -= meant.keys() | executed.keys()
     names = {folded(text.name) for text in called}
     pairs = [(folded(one), folded(other)) for pair in renames for one, other in (pair, pair[::-1])]
     for one, other in pairs:
-        behind[one].add(other)
+        meant[one].add(other)
     while more := {other for one, other in pairs if one in names} - names:
         names |= more
     return Reach(
-        behind,
+        {key: executed.get(key, set()) | meant.get(key, set()) for key in (*executed, *meant)},
         frozenset(unread),
         {key: frozenset(each) for key, each in children.items()},
         frozenset(names),
         frozenset(by_account),
+        {key: frozenset(each - executed.get(key, set())) for key, each in meant.items()},
     )
 
 
