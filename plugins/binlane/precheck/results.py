@@ -27,12 +27,9 @@ from binlane.precheck.statements.window_statements import (
 from binlane.schema.canonical import canonical_json
 from binlane.schema.codec import schema_from_json, schema_to_json
 from binlane.schema.model import Schema
-from binlane.servers.programs import read_views
-from binlane.sql.parse.facts import StatementKind
 from binlane.sql.programs.comparison import as_difference
 from binlane.sql.programs.known import KnownPrograms
 from binlane.sql.programs.marks import ProgramMark, ReachedPrograms, mark_of
-from binlane.sql.programs.reach import folded
 from binlane.work import files
 from binlane.work.files import Digests, WorkFolder
 
@@ -71,9 +68,8 @@ def _reached(situation: Situation) -> ReachedPrograms | None:
     needs = situation.needs
     if not (needs.statements or needs.loads) or (situation.begun and has_left_programs(situation)):
         return None
-    there = _views_there(situation)
     if not situation.may_reach_programs:
-        return ReachedPrograms(views=there)
+        return ReachedPrograms()
     # their texts as the lane finds them: the checks compare renamed ones
     programs, reach = [(each, as_difference(each)) for each in situation.target.programs], situation.reach
     reached = first_reached(situation, reach, [each for _, each in programs])
@@ -83,15 +79,7 @@ def _reached(situation: Situation) -> ReachedPrograms | None:
         for each, difference in programs
         if difference.key in reached
     )
-    return ReachedPrograms.of(marks, reach, views_of_window(situation) | there)
-
-
-def _views_there(situation: Situation) -> frozenset[TableKey]:
-    """The target's views, for a window with a text that nobody can read: behind it a lane takes each view that it is
-    not told of for a new one. Those whose names the text has are compared as well."""
-    if StatementKind.UNKNOWN not in situation.plan.kinds:
-        return frozenset()
-    return frozenset(map(folded, situation.target.ask(read_views, lambda _: True)))
+    return ReachedPrograms.of(marks, reach, views_of_window(situation))
 
 
 def has_left_programs(situation: Situation) -> bool:

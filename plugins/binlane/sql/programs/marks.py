@@ -39,8 +39,7 @@ class ReachedPrograms:
     unread: frozenset[TableKey] = frozenset()
     """As ``Reach``'s."""
     views: frozenset[TableKey] = frozenset()
-    """Names, folded, of which the window itself makes views; for a window with a text that nobody can read also those
-    of all views that the target has."""
+    """Names, folded, of which the window itself makes views."""
 
     @classmethod
     def of(
