@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -140,3 +141,16 @@ def test_values_that_are_no_numbers_are_refused_by_name(channel: Channel) -> Non
     for query, value in itertools.product(QUERIES, VALUES):
         answer = client.get(f"{API}/{query}{value}", headers=READ)
         assert answer.status_code in (200, 422), (query, value, answer.text)
+
+
+def test_no_answer_says_where_the_files_of_a_window_are(channel_of: ChannelOf) -> None:
+    channel = channel_of("mariadb", "mariadb")
+    run_on(channel.source, "CREATE DATABASE tenant_1", "CREATE TABLE tenant_1.t (id INT PRIMARY KEY)")
+    window = half_way(channel)["window"]
+    place = channel.config.work.uri
+    for file in ("plan.json", "manifest.json"):
+        for found in Path(place).rglob(file):
+            found.unlink()
+        answers = dict(_answers(client_of(channel), window, READ))
+        assert "the web server's log says why" in answers[f"{API}/windows/{window}/lanes/0/blocks"]
+        assert [path for path, text in answers.items() if place in text] == []

@@ -313,7 +313,8 @@ def plan_of(work: WorkFolder, window: PastWindow) -> tuple[WindowPlan, WorkFolde
     folder = _plans(work)
     assert window.plan_digest is not None, "a window with a folder to show has a plan"
     if not folder.exists("plan.json"):
-        raise NotFound(f"window {window.window_id}: no plan in {folder.uri}")
+        log.warning("board: window %s: no plan in %s", window.window_id, folder.uri)
+        raise NotFound(f"window {window.window_id}: its plan cannot be read; the web server's log says why")
     return _cached_plan(folder.uri, window.plan_digest), folder
 
 
