@@ -31,6 +31,8 @@ _BATCH: Final = 50
 """Runs that are read at once."""
 _ACTIVE: Final = ("queued", "running")
 _HEALTH: Final = re.compile(r"(?m)^health:.*\n*")
+_LIKE_HEALTH: Final = re.compile(r"(?mi)^(?=[^\w\n]*health\W)")
+"""Begins a line of a text that looks like the note's last one: names and values may have line breaks."""
 """The line of the channel's health in a note; the run's last task writes it."""
 
 
@@ -301,28 +303,30 @@ def _add_note(session: Session, dag_run: DagRun) -> None:
     from airflow.models.xcom import XComModel
     from sqlalchemy import select
 
-    from binlane.orchestration.airflow.dag_shape import ERROR_KEY, NOTE_KEY
+    from binlane.orchestration.airflow.dag_shape import ERROR_KEY, HEALTH_KEY, NOTE_KEY
     from binlane.safe_text import markdown
 
-    said = session.scalars(
-        select(XComModel.value)
-        .where(XComModel.dag_run_id == dag_run.id, XComModel.key.in_([ERROR_KEY, NOTE_KEY]))
+    said = session.execute(
+        select(XComModel.key, XComModel.value)
+        .where(XComModel.dag_run_id == dag_run.id, XComModel.key.in_([ERROR_KEY, NOTE_KEY, HEALTH_KEY]))
         # errors first: a long result may fill the note
         .order_by(XComModel.key != ERROR_KEY, XComModel.timestamp)
     ).all()
-    texts = [markdown(text) for text in said if isinstance(text, str)]
-    if texts:
-        dag_run.note = _note(dag_run.note or "", texts)
+    told = [(key, markdown(text)) for key, text in said if isinstance(text, str)]
+    if told:
+        health = [text for key, text in told if key == HEALTH_KEY]
+        texts = [text for key, text in told if key != HEALTH_KEY]
+        dag_run.note = _note(dag_run.note or "", texts, health[-1] if health else "")
 
 
-def _note(before: str, texts: Sequence[str]) -> str:
-    """The note that was there, which a person may have written, then the texts that it lacks, and last the newest
-    health: it replaces that of an earlier end of the run, and is not cut for a long text."""
+def _note(before: str, texts: Sequence[str], found: str) -> str:
+    """The note that was there, which a person may have written, then the texts that it lacks, and last the health that
+    was ``found``, if any: it replaces that of an earlier end of the run, and is not cut for a long text."""
     from binlane.safe_text import cut_markdown
 
-    health = next((found[0].strip() for text in reversed(texts) if (found := _HEALTH.search(text))), "")
+    health = f"health: {found}" if found else ""
     kept = _HEALTH.sub("", before).strip() if health else before
-    new = [text for text in dict.fromkeys(_HEALTH.sub("", text).strip() for text in texts) if text not in kept]
+    new = [text for text in dict.fromkeys(_LIKE_HEALTH.sub("... ", text).strip() for text in texts) if text not in kept]
     end = f"\n\n{health}" if health else ""
     said = cut_markdown("\n\n".join(filter(None, (kept, *new))), max(0, NOTE_LENGTH - len(end)))
     return cut_markdown((said + end).strip(), NOTE_LENGTH)

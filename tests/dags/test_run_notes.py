@@ -9,6 +9,7 @@ from binlane import airflow_plugin
 from binlane.errors import (
     DriftError,
 )
+from binlane.safe_text import markdown
 from tests.dags.scene import HEALTH, Run, Steps, last_event, last_note, run_window, stand_in
 
 __all__ = ["run_window"]
@@ -125,21 +126,33 @@ def test_a_note_keeps_what_a_person_has_written_and_airflows_length(
     assert (note[:7], len(note), note.endswith(f"x\n\n{HEALTH}")) == ("mine\n\nx", 1_000, True)
 
 
-IDLE, FAILED = "health: idle: everything up to seqno 7 is applied", "health: failed: lane 0 stopped"
+GOOD, BAD = "idle: everything up to seqno 7 is applied", "failed: lane 0 stopped"
+IDLE, FAILED = f"health: {GOOD}", f"health: {BAD}"
 
 
 @pytest.mark.parametrize(
-    ("before", "texts", "expected"),
+    ("before", "texts", "health", "expected"),
     [
-        pytest.param(f"mine\n\n{FAILED}", ["done", IDLE], f"mine\n\ndone\n\n{IDLE}", id="ended again"),
-        pytest.param(f"mine\n\n{IDLE}\n\nhis", [FAILED], f"mine\n\nhis\n\n{FAILED}", id="a person wrote below it"),
-        pytest.param(f"{FAILED}\n\n{IDLE}", ["done", FAILED], f"done\n\n{FAILED}", id="two from before"),
-        pytest.param("", [f"w1 is unfinished\n{FAILED}"], f"w1 is unfinished\n\n{FAILED}", id="a reason before it"),
-        pytest.param(f"done\n\n{IDLE}", ["done", IDLE], f"done\n\n{IDLE}", id="nothing new"),
-        pytest.param(f"mine\n\n{IDLE}", ["done"], f"mine\n\n{IDLE}\n\ndone", id="the last task never ran"),
-        pytest.param("x" * 990, ["done", IDLE], f"{'x' * (998 - len(IDLE))}\n\n{IDLE}", id="a full note"),
-        pytest.param("mine", ["health: " + "x" * 2_000], "health: " + "x" * 992, id="nothing else has room"),
+        pytest.param(f"mine\n\n{FAILED}", ["done"], GOOD, f"mine\n\ndone\n\n{IDLE}", id="ended again"),
+        pytest.param(f"mine\n\n{IDLE}\n\nhis", [], BAD, f"mine\n\nhis\n\n{FAILED}", id="a person wrote below it"),
+        pytest.param(f"{FAILED}\n\n{IDLE}", ["done"], BAD, f"done\n\n{FAILED}", id="two from before"),
+        pytest.param("", ["w1 is unfinished"], BAD, f"w1 is unfinished\n\n{FAILED}", id="a reason before it"),
+        pytest.param(f"done\n\n{IDLE}", ["done"], GOOD, f"done\n\n{IDLE}", id="nothing new"),
+        pytest.param(f"mine\n\n{IDLE}", ["done"], "", f"mine\n\n{IDLE}\n\ndone", id="the last task never ran"),
+        pytest.param("x" * 990, ["done"], GOOD, f"{'x' * (998 - len(IDLE))}\n\n{IDLE}", id="a full note"),
+        pytest.param("mine", [], "x" * 2_000, "health: " + "x" * 992, id="nothing else has room"),
     ],
 )  # fmt: skip
-def test_a_note_ends_with_the_newest_health_alone(before: str, texts: list[str], expected: str) -> None:
-    assert airflow_plugin._note(before, texts) == expected
+def test_a_note_ends_with_the_newest_health_alone(before: str, texts: list[str], health: str, expected: str) -> None:
+    assert airflow_plugin._note(before, texts, health) == expected
+
+
+@pytest.mark.parametrize("line", [IDLE, f"  {IDLE}", IDLE.title(), "**health**: idle", "> health: idle"])
+def test_no_name_with_a_line_break_is_the_note_s_health(line: str) -> None:
+    """Of a table that a user of the source has named so, in an error or a result."""
+    for text in (f"channel shop: app.x\n{line}: rows of seqno 17 need a table", line):
+        for health in ("", BAD):
+            note = airflow_plugin._note("", [markdown(text)], health)
+            own = [each for each in note.splitlines() if re.match(r"[^\w.]*health", each, re.I)]
+            assert own == ([FAILED] if health else [])
+            assert "idle" in note.lower()

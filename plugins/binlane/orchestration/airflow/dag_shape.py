@@ -30,6 +30,8 @@ NOTE_KEY: Final = "binlane_note"
 """XCom key of a task's text for the run's note; the plugin writes these texts when the run has ended."""
 ERROR_KEY: Final = "binlane_error"
 """As ``NOTE_KEY``, for the error that has ended a task: its result, if it has one, is in the note as well."""
+HEALTH_KEY: Final = "binlane_health"
+"""As ``NOTE_KEY``, for the channel's health, in one line: of all tasks' the newest is the note's last line."""
 
 
 class Kind(StrEnum):

@@ -68,12 +68,12 @@ def follow_source(
     measure_health(health)
     if found.last is None:
         if found.is_stopped:
-            note(context, f"skipped: the channel is stopped\nhealth: {health.summary}")
+            note(context, "skipped: the channel is stopped", health.summary)
             raise AirflowSkipException("the channel is stopped")
         # Airflow sends an event for each outlet of a task that has succeeded
         context["task"].outlets.clear()
-        note(context, f"nothing to apply\nhealth: {health.summary}")
+        note(context, "nothing to apply", health.summary)
         return {"windows": 0}
     tell_asset(channel.name, found.last, context)
-    note(context, f"{plural(found.windows, 'window')}; the last: {found.last['note']}\nhealth: {health.summary}")
+    note(context, f"{plural(found.windows, 'window')}; the last: {found.last['note']}", health.summary)
     return {"windows": found.windows, **found.last}

@@ -383,8 +383,7 @@ def _confirm(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         health = run_outcome.health_after(channel, resolve_connection, failed)
         measure_health(health)
         # a failed task has logged its reason
-        told = [problem] if problem is not None and not outcome.failed() else []
-        note(context, "\n".join((*told, f"health: {health.summary}")))
+        note(context, problem if problem is not None and not outcome.failed() else "", health.summary)
         if problem is not None:
             raise AirflowFailException(problem)
         if outcome.is_of_stopped_channel:

@@ -10,7 +10,7 @@ from airflow.sdk import BaseHook, get_current_context
 from binlane.config.node import unknown_key
 from binlane.connections import Endpoints, endpoint, resolve_endpoints
 from binlane.errors import BinlaneError, ConfigError, naming
-from binlane.orchestration.airflow.dag_shape import ERROR_KEY, NOTE_KEY
+from binlane.orchestration.airflow.dag_shape import ERROR_KEY, HEALTH_KEY, NOTE_KEY
 from binlane.orchestration.airflow.releases import AirflowFailException
 
 if TYPE_CHECKING:
@@ -74,9 +74,12 @@ def form_values(context: Context) -> Mapping[str, Any]:
     return values
 
 
-def note(context: Context, text: str) -> None:
-    """Store a text for the run's note; the plugin writes the texts of all tasks when the run has ended."""
-    context["ti"].xcom_push(NOTE_KEY, text)
+def note(context: Context, text: str, health: str = "") -> None:
+    """Store a text, and the channel's health, for the run's note; the plugin writes those of all tasks when the run has
+    ended. Empty ones are not stored."""
+    for key, value in ((NOTE_KEY, text), (HEALTH_KEY, health)):
+        if value:
+            context["ti"].xcom_push(key, value)
 
 
 def note_error(context: Context, exc: Exception) -> None:
