@@ -53,6 +53,7 @@ RECORDS: Final[Mapping[str, tuple[tuple[Codec, Any], ...]]] = {
     "databases.json": ((database_activity.ACTIVITY, database_activity.WindowActivity),),
     "partitioned.json": ((results.LEFT, results.PartitionedTables),),
     "reached.json": ((results.LEFT, marks.ReachedPrograms),),
+    "variables.json": ((results.LEFT, results.TargetVariables),),
     "plan.json": ((window_plan.PLAN, window_plan.WindowPlan),),
     "repair plans": ((repair_plan.REPAIR, repair_plan.RepairPlan),),
     "archive index": ((archive_index.INDEX, archive_index.IndexedFile),),

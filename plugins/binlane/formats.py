@@ -54,13 +54,17 @@ FORMATS: Final[Mapping[str, Format]] = {
     "databases.json": Format(1, oldest=1),
     "partitioned.json": Format(1, oldest=1),
     "reached.json": Format(1, oldest=1),
+    "variables.json": Format(1, oldest=1),
     "plan.json": Format(1, oldest=1),
     "repair plans": Format(1, oldest=1),
     "archive index": Format(1, oldest=1),
 }
 OF_WINDOW: Final = ("segments", "manifest.json", "channel.json", "schema.json", "definitions.json", "programs.json")
 """The formats in a window's folder."""
-OF_PLAN: Final = ("context.json", "lane files", "databases.json", "partitioned.json", "reached.json", "plan.json")
+OF_PLAN: Final = (
+    *("context.json", "lane files", "databases.json", "partitioned.json", "reached.json", "variables.json"),
+    "plan.json",
+)
 """The formats in the folder of a window's plan."""
 
 

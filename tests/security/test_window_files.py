@@ -69,7 +69,7 @@ ADOPTION: Final = (
     "*/plan.json", "*/databases.json", "*/lanes/*/*.parquet",
 )  # fmt: skip
 """What the adoption reads of a plan that nobody has adopted. A line more is a file more."""
-LANES: Final = ("*/plan.json", "*/lanes/*/*.parquet")
+LANES: Final = ("*/plan.json", "*/lanes/*/*.parquet", "*/variables.json")
 OF_MARIADB: Final = ("*/partitioned.json",)
 """What lanes read, and what they read of targets of MariaDB."""
 ORDERS: Final = ("manifest.json", "channel.json", "schema.json", "*/plan.json", "*/context.json", "segments/*")

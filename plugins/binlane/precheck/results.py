@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import nullcontext, suppress
 from typing import Final
 
@@ -18,6 +18,7 @@ from binlane.precheck.definitions.noted import partitioned_as_it_is, read_defini
 from binlane.precheck.definitions.program_checks import keep_known
 from binlane.precheck.situation.facts import Source
 from binlane.precheck.situation.situation import Situation, databases_of
+from binlane.precheck.statements.sights import sees_variables
 from binlane.precheck.statements.window_statements import (
     alike_behind,
     changed_by_window,
@@ -30,6 +31,7 @@ from binlane.schema.model import Schema
 from binlane.sql.programs.comparison import as_difference
 from binlane.sql.programs.known import KnownPrograms
 from binlane.sql.programs.marks import ProgramMark, ReachedPrograms, mark_of
+from binlane.sql.session_variables import own_values
 from binlane.work import files
 from binlane.work.files import Digests, WorkFolder
 
@@ -39,6 +41,13 @@ class PartitionedTables:
     """partitioned.json: the target's partitioned tables whose rows the window writes."""
 
     partitioned: frozenset[TableKey]
+
+
+@dataclass(frozen=True, slots=True)
+class TargetVariables:
+    """variables.json: the target's global variables that may decide what the window does, with which it was checked."""
+
+    variables: Mapping[str, str]
 
 
 LEFT: Final = Codec("remove the file and run the task again", rows=frozenset({TableKey}))
@@ -58,7 +67,18 @@ def keep_for_lanes(situation: Situation) -> Digests:
         written |= plans.replace(files.PARTITIONED, canonical_json(LEFT.dump(PartitionedTables(tables))))
     if (reached := _reached(situation)) is not None:
         written |= plans.replace(files.REACHED, canonical_json(LEFT.dump(reached)))
+    if variables := _variables(situation):
+        written |= plans.replace(files.VARIABLES, canonical_json(LEFT.dump(TargetVariables(variables))))
     return written
+
+
+def _variables(situation: Situation) -> Mapping[str, str]:
+    """Those of the target that decide what the window does; none where nothing sees them or any will do, and where an
+    earlier check of a window that has begun has left them."""
+    is_left = situation.begun and _is_left(situation.plans, files.VARIABLES)
+    if is_left or situation.channel.apply.allow_unsafe or not sees_variables(situation):
+        return {}
+    return own_values(situation.target.variables, situation.target.flavor)
 
 
 def _reached(situation: Situation) -> ReachedPrograms | None:
@@ -146,7 +166,11 @@ def checked_of(plans: WorkFolder, *, selects: bool) -> Checked:
     reached, place = None, plans.path(files.REACHED)
     if plans.has(files.REACHED):
         reached = LEFT.read(ReachedPrograms, plans.read(files.REACHED), place)
-    return Checked(definitions, partitioned, _rules_of(plans) if selects else AS_LOGGED, reached, place)
+    variables: Mapping[str, str] = {}
+    if plans.has(files.VARIABLES):
+        kept = LEFT.read(TargetVariables, plans.read(files.VARIABLES), plans.path(files.VARIABLES))
+        variables = kept.variables
+    return Checked(definitions, partitioned, _rules_of(plans) if selects else AS_LOGGED, reached, place, variables)
 
 
 def _rules_of(plans: WorkFolder) -> ChannelRules:

@@ -311,6 +311,37 @@ VARIABLES: Final = (
 are ``apply.session.context``'s alone."""
 
 
+_OWN: Final = (
+    *_COMPARED,
+    Variable("default_storage_engine", Fate.STORAGE, value=_kind),
+    Variable("enforce_storage_engine", Fate.STORAGE, _MARIADB),
+    Variable("mysql56_temporal_format", Fate.STORAGE, _MARIADB),
+    Variable("explicit_defaults_for_timestamp", Fate.LOGGED, _MARIADB),
+    Variable("time_zone", Fate.LOGGED),
+    # of these, what the session that opens a table decides for all
+    Variable("lc_time_names", Fate.LOGGED),
+    Variable("sql_mode", Fate.LOGGED, value=_flag("NO_UNSIGNED_SUBTRACTION")),
+)
+"""Those whose global value on the target may decide what a window does there. A check has passed with it, and SET
+GLOBAL, by which it may have got there, ends with the server's next start."""
+
+
+def own_values(values: Mapping[str, str], flavor: Flavor) -> dict[str, str]:
+    """Of a target's global variables those that may decide what a window does."""
+    return {each.name: values[each.name] for each in _OWN if flavor in each.flavors and each.name in values}
+
+
+def other_values(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """Of ``own_values`` of before and of now: name, value of before, value of now, where the two may differ in what
+    they do. A variable that there is no more has the value ""."""
+    for each in _OWN:
+        ours, theirs = before.get(each.name), now.get(each.name, "")
+        if ours is None or each.value(ours) == each.value(theirs):
+            continue
+        if not (each.only_less and theirs and int(ours) < int(theirs)):
+            yield each.name, ours, theirs
+
+
 def leaves_timestamps_open(tokens: Sequence[Token]) -> bool:
     """Whether a CREATE or ALTER TABLE leaves to ``explicit_defaults_for_timestamp`` whether a TIMESTAMP takes NULL, or
     what its default is: without NULL, and without NOT NULL and a DEFAULT."""

@@ -50,6 +50,8 @@ PARTITIONED = "partitioned.json"
 """Next to the plan: the partitioned ones of the target's tables that the window writes."""
 REACHED = "reached.json"
 """Next to the plan: the target's routines and views that the window's statements reach."""
+VARIABLES = "variables.json"
+"""Next to the plan: the target's global variables that may decide what the window does."""
 PRIVATE_FILE = 0o600
 _OPEN_FILE = 0o644
 _OPEN_FOLDER = 0o755

@@ -12,9 +12,10 @@ from binlane.errors import SourceError
 from binlane.model import TableKey
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.precheck.results import checked_of, keep_for_lanes
+from binlane.precheck.situation.situation import Needs
 from binlane.schema.model import Column, Schema, Table
 from binlane.work.files import WorkFolder
-from tests.unit.precheck.situations import PLAN, schema, situation
+from tests.unit.precheck.situations import PLAN, applying, schema, situation
 
 KEY = TableKey("shop", "t")
 THEN = schema(Table(KEY, "InnoDB", (Column("a", 1, "int"),)))
@@ -51,6 +52,23 @@ def test_only_a_window_that_is_begun_goes_on_without_its_source(tmp_path: Path, 
     else:
         with pytest.raises(SourceError, match="no answer"):
             keep_for_lanes(made)
+
+
+@pytest.mark.parametrize(
+    ("needs", "allow_unsafe", "is_kept"),
+    [(Needs(statements=True), False, True), (Needs(statements=True), True, False), (Needs(), False, False)],
+)
+def test_the_target_s_own_variables_are_those_of_the_first_check(
+    tmp_path: Path, needs: Needs, allow_unsafe: bool, is_kept: bool
+) -> None:
+    folder = WorkFolder(str(tmp_path), digests={})
+    for value, begun in (("8", False), ("4", True)):
+        made = situation(plan=PLAN, plans=folder, needs=needs, begun=begun, channel=applying(allow_unsafe=allow_unsafe))
+        vars(made).update(may_reach_programs=False)
+        vars(made.target).update(ask=lambda *_: (), variables={"div_precision_increment": value, "port": "3306"})
+        folder = replace(folder, digests={**(folder.digests or {}), **keep_for_lanes(made)})
+    left = checked_of(folder, selects=False)
+    assert left.variables == ({"div_precision_increment": "8"} if is_kept else {})
 
 
 def _gone() -> None:

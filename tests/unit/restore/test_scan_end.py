@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from binlane.binlog.events import FormatDescription
-from binlane.binlog.wire import EventHeader, EventType, RawEvent
+from binlane.binlog.wire import BufferOffset, EventHeader, EventType, RawEvent
 from binlane.errors import EndNotReachedError, PlanError, WindowOpenError
 from binlane.model import Flavor, LogPosition
 from binlane.orchestration.commands.copies import restore_plan
@@ -157,7 +157,7 @@ def test_a_transaction_says_how_late_a_replica_has_committed_it(first: int | Non
         times = (committed | 1 << 55).to_bytes(7, "little") + first.to_bytes(7, "little")
     body = bytes(17) + (5).to_bytes(8, "little") + b"\x02" + bytes(16) + times
     header = EventHeader(0, EventType.GTID, 1, len(body) + 19, 0, 0)
-    event = RawEvent(200, header, memoryview(body))
+    event = RawEvent(BufferOffset(200), header, memoryview(body))
     found = _Reading.of(event, FormatDescription("8.4.6"), "log", frozenset(), FILE)
     assert (found.time, found.delay) == (100.0, delay)
 

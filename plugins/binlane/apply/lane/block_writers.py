@@ -8,6 +8,7 @@ transaction that is innocent.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -47,6 +48,8 @@ class Checked:
     """The target's routines and views that the window's statements reach; None if this is unknown."""
     reached_file: str = ""
     """Where these stand, for a message."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """``sql.session_variables.own_values`` of the target; empty: the window sees none, or may do so by any."""
 
 
 UNCHECKED = Checked()

@@ -28,6 +28,7 @@ from binlane.apply.lane.readers import ReaderLock
 from binlane.apply.lane.run_state import AttemptState, RunState
 from binlane.apply.refusals import space_advice, transient_advice
 from binlane.apply.session.connection import LaneSession
+from binlane.apply.session.own_variables import require_own_values
 from binlane.apply.session.retry_verdicts import Verdict, error_code, error_text, judge
 from binlane.errors import (
     ApplyError,
@@ -135,6 +136,8 @@ class _Runner:
         with contextlib.ExitStack() as stack:
             session = LaneSession.open(state.engine, state.options.limits)
             stack.callback(session.close)
+            if not state.options.allow_unsafe:
+                require_own_values(session, state.checked.variables)
             poll = stack.enter_context(state.engine.connect()).execution_options(isolation_level="AUTOCOMMIT")
             # it says nothing while a block is applied, which may take longer than the target's own limit
             poll.exec_driver_sql(f"SET SESSION wait_timeout = {_POLL_WAITS}")

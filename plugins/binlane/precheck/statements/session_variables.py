@@ -12,16 +12,16 @@ from typing import Final
 from binlane.model import Flavor, has_explicit_defaults
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
-from binlane.precheck.statements.sights import Sights, has_rows_with_expressions
+from binlane.precheck.statements.sights import Sights, sees_variables
 from binlane.precheck.statements.timestamp_nulls import nulls_for_timestamps
 from binlane.schema.compare import Severity
 from binlane.servers.variables import global_variables, version_number
 from binlane.sql.session_variables import VARIABLES, Fate, Globals, leaves_timestamps_open
 
 _TODO: Final = (
-    "no log holds it, so the target would do something else, as a replica would: SET GLOBAL it on the target (or "
-    "restart it with the option) to the source's until the window is applied, or, if the data is the same by both, "
-    "set allow_unsafe in the channel's file"
+    "no log holds it, so the target would do something else, as a replica would: SET GLOBAL it on the target (on MySQL "
+    "SET PERSIST, or restart it with the option: the next start forgets SET GLOBAL) to the source's until the window "
+    "is applied, or, if the data is the same by both, set allow_unsafe in the channel's file"
 )
 _TODO_LANES: Final = (
     "no log holds it, and lanes that apply MariaDB's log to MySQL have OFF, the default of a MariaDB that does not log "
@@ -38,10 +38,7 @@ def check_session_variables(situation: Situation) -> Iterator[Finding]:
     """Variables that no log holds and that source and target do not have alike, where the window's statements or tables
     see them."""
     yield from nulls_for_timestamps(situation)
-    needs = situation.needs
-    if not (needs.statements or needs.loads or needs.ddl or has_rows_with_expressions(situation)):
-        return
-    if situation.source is None:
+    if not sees_variables(situation) or situation.source is None:
         return
     severity = Severity.INFO if situation.channel.apply.allow_unsafe else Severity.FATAL
     target = Globals(situation.target.variables, situation.target.number)

@@ -104,8 +104,11 @@ class Sights:
         return tokens is None or sight.sees(plain(tokens))
 
 
-def has_rows_with_expressions(situation: Situation) -> bool:
-    """Whether a table of the window's rows has an expression of a column or key."""
+def sees_variables(situation: Situation) -> bool:
+    """Whether the window has statements, or rows of a table with an expression of a column or key."""
+    needs = situation.needs
+    if needs.statements or needs.loads or needs.ddl:
+        return True
     tables = (situation.tables.table(key) for key in situation.plan.applied_tables)
     return any(True for table in tables if table is not None for _ in _expressions(table, with_defaults=False))
 

@@ -23,7 +23,7 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
-from binlane.precheck.statements.sights import Place, Sights, has_rows_with_expressions
+from binlane.precheck.statements.sights import Place, Sights, sees_variables
 from binlane.schema.compare import Severity
 from binlane.schema.model import Table
 from binlane.schema.session_columns import TIME_ZONE, computed
@@ -48,8 +48,8 @@ _TODO_ARCHIVE: Final = (
 )
 _TODO_ZONE: Final = (
     "the log does not have the zone of these rows, and the target would compute columns of them in its own, as a "
-    "replica would: SET GLOBAL time_zone on the target to the source's until the window is applied, or set "
-    "allow_unsafe in the channel's file"
+    "replica would: SET GLOBAL time_zone (on MySQL SET PERSIST, on MariaDB in the option file, too) on the target to "
+    "the source's until the window is applied, or set allow_unsafe in the channel's file"
 )
 _TODO_NAMED: Final = (
     "the log has the zone's name alone, and the target would take other times, as a replica would: load the source's "
@@ -87,8 +87,7 @@ class _Other:
 
 def check_zones(situation: Situation) -> Iterator[Finding]:
     """Times in a zone that is another one on the target, or unknown there, and rows of which the log has no zone."""
-    needs = situation.needs
-    if not (needs.statements or needs.loads or needs.ddl or has_rows_with_expressions(situation)):
+    if not sees_variables(situation):
         return
     severity = Severity.INFO if situation.channel.apply.allow_unsafe else Severity.FATAL
     for each in (*_sessions(situation), *_converted(situation)):

@@ -16,9 +16,13 @@ from typing import Final
 
 import pytest
 
-from binlane.errors import PrecheckError
+from binlane.errors import ApplyError, PrecheckError
 from binlane.model import Flavor
+from binlane.orchestration import steps
+from binlane.orchestration.request import WindowRequest
 from binlane.sql.session_variables import VARIABLES, Fate, Variable
+from binlane.work.files import WorkFolder
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.compare import compare
 from lab.programs import has_mysql
 from lab.servers import PrivateServer
@@ -529,3 +533,28 @@ def test_a_session_of_mariadb_that_takes_missing_objects_takes_them_on_mysql(cha
     run_on(channel.source, "SET SESSION sql_if_exists = 1", "RENAME TABLE app.missing TO app.x, app.u TO app.v")
     with pytest.raises(PrecheckError, match=r"IF EXISTS by sql_if_exists, in the statement of seqno .*\[features\]"):
         channel.run()
+
+
+@pytest.mark.parametrize("family", [pytest.param("mysql", marks=requires_mysql), "mariadb"])
+def test_a_target_that_has_lost_what_set_global_has_set_is_named(channel_of: ChannelOf, family: str) -> None:
+    """As behind a start of the server inside the window, of which no check is asked."""
+    channel = channel_of(family, family)
+    channel.on_both(*MADE)
+    servers, setting = (channel.source, channel.target), "SET GLOBAL div_precision_increment = {}"
+    try:
+        for server in servers:
+            server.query(setting.format(8))
+        run_on(channel.source, STATEMENTS, "UPDATE tenant_1.t SET s = CONCAT(n / 3)")
+        window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+        run_plan_job(WorkFolder(window["work"]), InProcess())
+        steps.adopt_plan(channel.config, channel.endpoints, window["work"])
+        channel.target.query(setting.format(4))
+        with pytest.raises(ApplyError, match=r"target: div_precision_increment: expected 8, .*, found 4:"):
+            channel.go_on(window)
+        assert channel.target.query("SELECT DISTINCT s FROM tenant_1.t") == [(None,)]
+        channel.target.query(setting.format(8))
+        channel.go_on(window)
+        assert compare(channel.source, channel.target).differences == ()
+    finally:
+        for server in servers:
+            server.query(setting.format(4))

@@ -97,6 +97,7 @@ def test_secondary_keys_prove_nothing_where_the_session_did_not_check_them() -> 
 @pytest.mark.parametrize("change", [RowsKind.UPDATE, RowsKind.DELETE])
 def test_a_change_is_compared_only_where_a_key_finds_its_row(change: RowsKind) -> None:
     """Without a key the server takes any equal row, also behind a change that somebody has made by hand."""
+    keys: tuple[Key, ...]
     for keys in ((PRIMARY,), (KNOWN,)):
         assert unproved((1, 2, 3), keys=keys, change=change) == []
     for keys in ((), (PLAIN,), (A_B,)):
