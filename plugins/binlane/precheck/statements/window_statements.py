@@ -423,13 +423,16 @@ def changed_by_window(situation: Situation) -> Callable[[Program], bool]:
         for change in _changes(text):
             tables = [*change.replaced, *(each for pair in change.renames for each in pair)]
             names.update(folded(each) for each in tables)
-            names.update(() if change.name is None else (folded(change.name),))
+            if change.name is not None and change.kind != "trigger":
+                made = change.name
+                names.add(folded(made) if change.kind == "view" else routine_key(made.database, made.table))
             databases.update(folded(each).database for each in tables if not each.table)
 
     def is_changed(program: Program) -> bool:
         key = folded(program.key)
-        routine = routine_key(program.key.database, program.key.table)
-        return key in names or routine in names or key.database in databases
+        # a table of a routine's name is another object
+        name = key if program.kind == "view" else routine_key(program.key.database, program.key.table)
+        return name in names or key.database in databases
 
     return is_changed
 
