@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final
 
 from sqlalchemy import Connection, bindparam, text
@@ -77,6 +78,12 @@ _VIEWS: Final = (
     "SELECT table_schema, table_name FROM information_schema.tables "
     f"WHERE table_type = 'VIEW' AND {among('table_schema', ':names')}"
 )
+_OF_THESE_NAMES: Final = " AND (LOWER(table_name) IN :tables OR LENGTH(table_name) <> CHAR_LENGTH(table_name))"
+"""A condition over the name alone, in front of which MariaDB opens no table; a name that is not ASCII may be any."""
+_MOST_NAMES: Final = 500
+"""For more all views of the databases are asked for."""
+_MOST_PARTS: Final = 100
+"""Of a query: each is a look-up by a database and a name."""
 _WITH_PROGRAMS: Final = (
     "SELECT table_schema, table_name FROM information_schema.tables "
     f"WHERE table_type = 'VIEW' AND {among('table_schema', ':names')} UNION "
@@ -124,16 +131,20 @@ def read_programs(connection: Connection, flavor: Flavor | None = None) -> tuple
     return (*(_with(each, parameters.get((each.key, each.kind), ())) for each in routines), *map(_named, views))
 
 
-def read_views(connection: Connection, is_wanted: Callable[[str], bool]) -> list[TableKey]:
-    """The names of views, of the databases whose names are wanted."""
-    names = (str(name) for (name,) in connection.execute(text(_SCHEMAS)))
-    databases = values_of([name for name in names if is_wanted(name)])
+def read_views(
+    connection: Connection, is_wanted: Callable[[str], bool], names: Collection[str] | None = None
+) -> list[TableKey]:
+    """The views of the databases whose names are wanted. ``names``: those of views in lower case; all that have one of
+    them are among the found, and each whose name is not ASCII. None: of any name."""
+    databases = values_of([str(name) for (name,) in connection.execute(text(_SCHEMAS)) if is_wanted(str(name))])
     if not databases:
         return []
-    statement = text(_VIEWS).bindparams(bindparam("names", expanding=True))
-    return [
-        TableKey(str(database), str(name)) for database, name in connection.execute(statement, {"names": databases})
-    ]
+    query, values = _VIEWS, {"names": databases}
+    if names is not None and len(names) <= _MOST_NAMES:
+        query += _OF_THESE_NAMES
+        values["tables"] = values_of(name for name in names if name.isascii())
+    statement = text(query).bindparams(*(bindparam(name, expanding=True) for name in values))
+    return [TableKey(str(database), str(name)) for database, name in connection.execute(statement, values)]
 
 
 def read_named_programs(connection: Connection, names: Mapping[bool, Sequence[TableKey]]) -> list[Program]:
@@ -158,13 +169,19 @@ def _read_some(
     """``what``: how their names' columns begin."""
     query = (
         f"SELECT {{columns}} FROM information_schema.{_VIEW_OF[what]} "
-        f"WHERE {among(f'{what}_schema', ':names')} AND {what}_name IN :tables"
+        f"WHERE {among(f'{what}_schema', ':names%d')} AND {what}_name IN :tables%d"
     )
     wanted = frozenset(keys)
     # what is looked up by one database and one name MariaDB need not open, or parse, all of
-    for some in [keys] if flavor is Flavor.MYSQL and keys else [[key] for key in keys]:
-        databases, tables = values_of({key.database for key in some}), sorted({key.table for key in some})
-        yield from (each for each in _read(connection, query, head, facts, databases, tables) if each.key in wanted)
+    groups = [keys] if flavor is Flavor.MYSQL and keys else [[key] for key in keys]
+    for begin in range(0, len(groups), _MOST_PARTS):
+        parts, values = list[str](), dict[str, list[str]]()
+        for at, some in enumerate(groups[begin : begin + _MOST_PARTS]):
+            parts.append(query.replace("%d", str(at)))
+            values[f"names{at}"] = values_of({key.database for key in some})
+            values[f"tables{at}"] = sorted({key.table for key in some})
+        found = _read(connection, " UNION ALL ".join(parts), head, facts, values)
+        yield from (each for each in found if each.key in wanted)
 
 
 _VIEW_OF: Final = {"routine": "routines", "table": "views"}
@@ -206,11 +223,9 @@ def _read(
     query: str,
     head: str,
     facts: Mapping[str, str],
-    databases: Sequence[str] = (),
-    tables: Sequence[str] = (),
+    values_by_name: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Iterator[Program]:
     columns = ", ".join((head, *facts.values()))
-    values_by_name = {name: values for name, values in (("names", databases), ("tables", tables)) if values}
     statement = text(query.format(columns=columns))
     statement = statement.bindparams(*(bindparam(name, expanding=True) for name in values_by_name))
     for database, owner, kind, body, name, time, order, *values in connection.execute(statement, values_by_name):

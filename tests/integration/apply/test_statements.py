@@ -32,7 +32,7 @@ def session(pair: Pair) -> Iterator[LaneSession]:
 def run(session: LaneSession, statement: str | bytes, context: SessionContext | None = None) -> BlockWriter:
     payload = statement.encode() if isinstance(statement, str) else statement
     # as a lane, which holds what a statement names in its session
-    named = NamedObjects(lambda _: (), None, lambda _: ())
+    named = NamedObjects(lambda _: (), None, lambda *_: ())
     writer = BlockWriter(session, ContextSetter(session), named=named)
     writer.write([Item(ItemKind.STATEMENT, payload, context=context or SessionContext(database="shop"))], 1)
     return writer

@@ -47,22 +47,29 @@ class _Scalar:
         (
             Flavor.MYSQL,
             [
-                ("routines", {"names": ["tenant0", "tenant1", ""], "tables": ["f0", "f1"]}),
-                ("views", {"names": ["tenant2"], "tables": ["f2"]}),
+                ("routines", {"names0": ["tenant0", "tenant1", ""], "tables0": ["f0", "f1"]}),
+                ("views", {"names0": ["tenant2"], "tables0": ["f2"]}),
             ],
         ),
         (
+            # each by itself, in one query
             Flavor.MARIADB,
             [
-                ("routines", {"names": ["tenant0"], "tables": ["f0"]}),
-                ("routines", {"names": ["tenant1"], "tables": ["f1"]}),
-                ("views", {"names": ["tenant2"], "tables": ["f2"]}),
+                (
+                    "routines",
+                    {"names0": ["tenant0"], "tables0": ["f0"], "names1": ["tenant1"], "tables1": ["f1"]},
+                ),
+                ("views", {"names0": ["tenant2"], "tables0": ["f2"]}),
             ],
         ),
     ],
 )
 def test_both_families_are_asked_by_database_and_name(flavor: Flavor, asked: list[Any]) -> None:
     connection = _Connection(flavor)
+    many = [TableKey("tenant0", f"f{at}") for at in range(201)]
+    assert read_named_programs(connection, {False: many, True: []}) == []  # type: ignore[arg-type]
+    assert len(connection.asked) == (1 if flavor is Flavor.MYSQL else 3)
+    connection.asked.clear()
     assert read_named_programs(connection, {False: [A, B], True: [C]}) == []  # type: ignore[arg-type]
     assert connection.asked == asked
     assert read_named_programs(connection, {False: [], True: []}) == []  # type: ignore[arg-type]

@@ -51,8 +51,8 @@ class NamedObjects:
     """Reads routines and views of the server, as ``read_named_programs`` does, on another connection."""
     reached: ReachedPrograms | None
     """By the window's statements; None if no precheck has left them: then views are not looked at."""
-    read_views: Callable[[Callable[[str], bool]], Iterable[TableKey]]
-    """The names of views, of the databases whose names are wanted, on another connection."""
+    read_views: Callable[[Callable[[str], bool], Collection[str] | None], Iterable[TableKey]]
+    """Reads the names of views, as ``read_views`` does, on another connection."""
     file: str = ""
     """Where these stand: the next precheck of a window without it takes what it finds."""
     _held: set[TableKey] = field(default_factory=set)
@@ -159,7 +159,10 @@ class NamedObjects:
         if wanted is not None and not wanted:
             return
         databases = None if wanted is None else {each.database for each in wanted}
-        views = self.read_views(lambda name: databases is None or folded(TableKey(name, "")).database in databases)
+        views = self.read_views(
+            lambda name: databases is None or folded(TableKey(name, "")).database in databases,
+            None if wanted is None else {each.table for each in wanted},
+        )
         found = sorted((key for key in views if self._is_another(folded(key), wanted)), key=str)
         if found:
             raise TableMismatchError(

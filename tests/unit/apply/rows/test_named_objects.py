@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import pymysql
@@ -17,6 +17,7 @@ from binlane.plan.transaction.decode import statement_facts
 from binlane.schema.programs import Program
 from binlane.sessions.state_guard import NO_SUCH_KEY
 from binlane.sql.programs.marks import ReachedPrograms, mark_of
+from binlane.sql.programs.reach import folded
 
 V = Program(TableKey("tenant0", "v"), "view", "select 1 AS `n`")
 F, G, H = (Program(TableKey(f"tenant{at}", "f"), "function", "RETURN 1") for at in range(3))
@@ -34,8 +35,8 @@ class _Lane:
         reached = ReachedPrograms(marks, behind or {}, views=views)
         self.named = NamedObjects(self.read, reached, self.read_views, "reached.json")
 
-    def read_views(self, is_wanted: Callable[[str], bool]) -> list[TableKey]:
-        return [key for key in self.views if is_wanted(key.database)]
+    def read_views(self, is_wanted: Callable[[str], bool], names: Collection[str] | None) -> list[TableKey]:
+        return [key for key in self.views if is_wanted(key.database) and (names is None or folded(key).table in names)]
 
     def read(self, names: Mapping[bool, Sequence[TableKey]]) -> Iterable[Program]:
         self.asked.append([str(each) for each in (*names[False], *names[True])])
