@@ -16,8 +16,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Final
 
+import pymysql
+
 from binlane.apply.refusals import target_errors
-from binlane.binlog.types.literals import identifier
+from binlane.apply.session.retry_verdicts import error_code
+from binlane.binlog.types.literals import identifier, quoted
 from binlane.bootstrap.definition_copy import Definition, make
 from binlane.bootstrap.sessions import Session
 from binlane.errors import TargetError, TargetUnavailableError
@@ -33,6 +36,8 @@ _ALONE: Final = ", in a database that was not there"
 """The end of the comment of those in a database that was made for them: it goes with them."""
 _NUMBERS: Final = re.compile(r"seq_\d+_to_\d+(?:_step_\d+)?")
 """Tables of MariaDB's engine SEQUENCE, which nobody makes."""
+_NOT_LOCKED: Final = frozenset({1044, 1142, 1146})
+"""Access denied, or no such table."""
 _OPENS: Final = frozenset({"(", "{"})
 _CLOSES: Final = frozenset({")", "}"})
 
@@ -106,9 +111,9 @@ class StandIns:
                 self.made["FUNCTION", database, function] = None
 
     def drop(self) -> None:
-        """All of them."""
+        """All of them, but not what somebody else has put in the place of one."""
         for kind, database, name in self.made:
-            self.session.execute(f"DROP {kind} IF EXISTS {identifier(database)}.{identifier(name)}")
+            _drop(self.session, SchemaObject(kind.lower(), database, name), self._mark(database))
         for database in self.databases:
             _drop_if_empty(self.session, database)
 
@@ -184,8 +189,8 @@ def drop_stand_ins(
     marks = (_mark(channel), _mark(channel) + _ALONE)
     found = {each: mark for each, mark in _stand_ins(session, elsewhere).items() if mark in marks}
     found |= _stand_ins(session, own)
-    for each in found:
-        session.execute(f"DROP {each.kind.upper()} IF EXISTS {identifier(each.database)}.{identifier(each.name)}")
+    for each, mark in found.items():
+        _drop(session, each, mark)
     for database in sorted({each.database for each, mark in found.items() if mark.endswith(_ALONE)}):
         _drop_if_empty(session, database)
 
@@ -221,6 +226,42 @@ def _stand_ins(session: Session, databases: Collection[str] | None) -> dict[Sche
         f"WHERE {of('routine_schema')} AND {is_marked('routine_comment')}"
     )
     return {SchemaObject(kind, database, name): mark for kind, database, name, mark in (*tables, *functions)}
+
+
+def _drop(session: Session, each: SchemaObject, mark: str) -> None:
+    """Drop what still has the mark. A table is held meanwhile, where the account may lock it; nothing holds a
+    function."""
+    if not _has_mark(session, each, mark):
+        return
+    name = f"{identifier(each.database)}.{identifier(each.name)}"
+    is_held = each.kind == "table" and _lock(session, name)
+    try:
+        if not is_held or _has_mark(session, each, mark):
+            session.execute(f"DROP {each.kind.upper()} IF EXISTS {name}")
+    finally:
+        if is_held and session.is_open:
+            session.execute("UNLOCK TABLES")
+
+
+def _lock(session: Session, name: str) -> bool:
+    """Lock a table; False if the account may not, or it is gone. Raises the driver's errors."""
+    try:
+        session.execute(f"LOCK TABLES {name} WRITE")
+    except pymysql.err.MySQLError as exc:
+        if error_code(exc) not in _NOT_LOCKED:
+            raise
+        return False
+    return True
+
+
+def _has_mark(session: Session, each: SchemaObject, mark: str) -> bool:
+    """Whether the object has the mark, by its name alone: no other table is opened for that."""
+    what, view = ("table", "tables") if each.kind == "table" else ("routine", "routines")
+    kind = "" if each.kind == "table" else " AND routine_type = 'FUNCTION'"
+    return session.texts(
+        f"SELECT {what}_comment FROM information_schema.{view} WHERE {what}_schema = {quoted(each.database)} "
+        f"AND {what}_name = {quoted(each.name)}{kind}"
+    ) == [(mark,)]
 
 
 def _drop_if_empty(session: Session, database: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from binlane.bootstrap import broken_views
 from binlane.bootstrap.broken_views import StandIns, ViewText
 from binlane.bootstrap.definition_copy import Definition, make, make_behind_rows, read_programs, read_tables
 from binlane.bootstrap.sessions import Session, read_session, write_session
@@ -92,6 +93,39 @@ def test_stand_ins_of_a_killed_copy_are_dropped(either: Channel) -> None:
     assert either.target.query("SHOW TABLES FROM app") == [("u",)]
     assert either.cli("bootstrap", CHANNEL, "--databases", "app") == 0
     assert either.target.query("SHOW FULL TABLES FROM app WHERE table_type <> 'VIEW'") == [("t", "BASE TABLE")]
+
+
+@pytest.mark.parametrize("moment", ["before", "meanwhile"])
+def test_what_takes_the_place_of_a_stand_in_is_not_dropped(
+    either: Channel, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_on(either.target, "CREATE DATABASE app")
+    session = write_session(either.endpoints.target)
+    stand_ins = StandIns(session, "another", ("id",))
+    definition = of("CREATE VIEW `app`.`v` AS select `app`.`u`.`id` AS `id`,`f`(1) AS `q` from `app`.`u`,`app`.`w`")
+    stand_ins.make(ViewText.of(definition, session.flavor), ())
+
+    def swap() -> None:
+        run_on(
+            either.target, "CREATE TABLE app.n (n INT) COMMENT 'mine'", "RENAME TABLE app.u TO app.o, app.n TO app.u"
+        )
+
+    def locked(*arguments: Any) -> bool:
+        if moment == "meanwhile" and "`u`" in arguments[1]:
+            swap()
+        return lock(*arguments)
+
+    lock = broken_views._lock
+    monkeypatch.setattr(broken_views, "_lock", locked)
+    if moment == "before":
+        swap()
+        run_on(either.target, "DROP FUNCTION app.f", "CREATE FUNCTION app.f() RETURNS INT DETERMINISTIC RETURN 2")
+    stand_ins.drop()
+    session.close()
+    assert either.target.query("SHOW TABLES FROM app") == [("o",), ("u",)]
+    assert either.target.query("SELECT * FROM app.u") == []
+    routines = "SELECT routine_name FROM information_schema.routines WHERE routine_schema = 'app'"
+    assert either.target.query(routines) == ([("f",)] if moment == "before" else [])
 
 
 def test_a_view_that_needs_a_database_which_the_target_lacks_is_named(either: Channel) -> None:
