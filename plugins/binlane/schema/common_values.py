@@ -185,10 +185,14 @@ def definition_of(place: Place, tables: Tables) -> Definition | None:
 
 
 def _are_alike(one: Place, other: Place, tables: Tables) -> bool:
-    """Whether a value of one column equals one value of the other at most."""
     left, right = definition_of(one, tables), definition_of(other, tables)
     if left is None or right is None:
         return OUTSIDE in (one[0], other[0])
+    return are_alike(left, right)
+
+
+def are_alike(left: Definition, right: Definition) -> bool:
+    """Whether a value of one column equals one value of the other at most."""
     if {left.data_type, right.data_type} <= _NUMBERS:
         return True
     if left.charset is None and right.charset is None:

@@ -2,31 +2,64 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from binlane.model import Flavor, TableKey
 from binlane.precheck.statements.body_parts import Body
 from binlane.precheck.statements.row_effects import effects_in_turn
 from binlane.schema.model import Column, Key, KeyColumn, Table
-from binlane.sql.parse.lexer import Dialect, Token, lex
 from binlane.sql.programs.comparison import Difference
+from binlane.sql.temporary_routines import tokens_of
 
 PRIMARY = Key("PRIMARY", True, True, (KeyColumn("id"),))
+INTS = (Column("id", 1, "int"), Column("n", 2, "int"), Column("m", 3, "int"), Column("f", 4, "double"))
 
 
-def table(name: str) -> Table:
-    columns = (Column("id", 1, "int"), Column("n", 2, "int"), Column("m", 3, "int"), Column("f", 4, "double"))
-    return Table(TableKey("a", name), "InnoDB", columns, (PRIMARY,))
+def unique(name: str, prefix: int | None = None) -> Key:
+    return Key(name, True, False, (KeyColumn(name, prefix),))
 
 
-TABLES = {each.key: each for each in (table("fired"), table("c"))}
+def text(name: str, collation: str) -> Column:
+    return Column(name, 1, "varchar", length=50, octets=200, charset="utf8mb4", collation=f"utf8mb4_{collation}")
 
 
-def named(body: str, event: str = "UPDATE") -> list[str]:
-    found = list[Token]()
-    lex(body, Dialect(Flavor.MYSQL), found)
+def table(name: str, columns: tuple[Column, ...] = INTS, keys: tuple[Key, ...] = (PRIMARY,)) -> Table:
+    return Table(TableKey("a", name), "InnoDB", columns, keys)
+
+
+N = Column("n", 2, "int", nullable=False)
+K, S = text("k", "bin"), text("s", "general_ci")
+B = Column("b", 1, "varbinary", length=50, octets=50)
+TS, AT = Column("ts", 1, "datetime", fsp=6), Column("at", 1, "datetime", fsp=6)
+AMOUNT = Column("amount", 3, "decimal", precision=12, scale=4, nullable=False)
+CENTS = Column("cents", 3, "decimal", precision=12, scale=2, nullable=False)
+MAY_BE_NULL = Column("may", 3, "decimal", precision=12, scale=2)
+BAL, WHOLE = Column("bal", 3, "decimal", precision=12, scale=2), Column("i", 4, "int")
+FIRED = (*INTS, K, S, B, TS, AMOUNT, CENTS, MAY_BE_NULL, Column("code", 9, "int", nullable=False))
+TABLES = {
+    each.key: each
+    for each in (
+        table("fired", FIRED, (PRIMARY, *map(unique, ("k", "ts", "b", "code", "may")))),
+        table("c"),
+        table("by_name", (text("k", "general_ci"), N), (unique("k"),)),
+        table("by_bin", (K, N), (unique("k"),)),
+        table("by_day", (Column("d", 1, "date"), N), (unique("d"),)),
+        table("by_time", (AT, N), (unique("at"),)),
+        table("by_prefix", (B, N), (unique("b", 3),)),
+        table("acc", (*INTS, BAL, WHOLE, S, AT, Column("x", 9, "double"))),
+        table("sums", (Column("id", 1, "int"), replace(BAL, nullable=False))),
+        table("by_amount", (replace(MAY_BE_NULL, nullable=False), N), (unique("may"),)),
+    )
+}
+
+
+def named(body: str, event: str = "UPDATE", *, is_before: bool = False) -> list[str]:
+    tokens = tokens_of(body, Flavor.MYSQL)
+    assert tokens is not None
     difference = Difference(TableKey("a", "fired"), "trigger a.t", "", "", is_trigger=bool(event))
-    of = Body(difference, "a", found, by_definer=True, events=frozenset({event} - {""}))
+    of = Body(difference, "a", tokens, by_definer=True, events=frozenset({event} - {""}), is_before=is_before)
     return [part.what for part in effects_in_turn(of, TABLES.get, ())]
 
 
@@ -102,3 +135,64 @@ def test_a_list_of_rows_whose_first_ones_are_literals_is_no_row() -> None:
     upsert = "INSERT INTO c (id, n) VALUES {} ON DUPLICATE KEY UPDATE n = NEW.n"
     assert named(upsert.format("(NEW.id, 0)")) == []
     assert named(upsert.format("(0, 0), (NEW.id, 0)")) != []
+
+
+MEETING = [
+    "INSERT IGNORE INTO by_name (k, n) VALUES (NEW.k, NEW.n)",
+    "INSERT INTO by_name (k, n) VALUES (NEW.k, NEW.n) ON DUPLICATE KEY UPDATE n = NEW.n",
+    "REPLACE INTO by_name (k, n) VALUES (NEW.k, NEW.n)",
+    "REPLACE INTO by_day (d, n) VALUES (NEW.ts, NEW.n)",
+    "INSERT INTO by_day (d, n) VALUES (NEW.ts, NEW.n) ON DUPLICATE KEY UPDATE n = NEW.n",
+    "REPLACE INTO by_prefix (b, n) VALUES (NEW.b, NEW.n)",
+    "INSERT IGNORE INTO by_prefix (b, n) VALUES (NEW.b, 1)",
+    "INSERT IGNORE INTO by_bin (k, n) VALUES (NEW.s, 1)",
+    "INSERT IGNORE INTO by_amount (may, n) VALUES (NEW.may, NEW.n)",
+    "BEGIN REPLACE INTO c (id, n) VALUES (NEW.id, 0); REPLACE INTO c (id, n) VALUES (NEW.code, 1); END",
+    "BEGIN INSERT IGNORE INTO acc (id, s) VALUES (NEW.n, 'a'); INSERT IGNORE INTO acc (id, s) VALUES (OLD.n, 'b'); END",
+    "BEGIN INSERT INTO c (id, n) VALUES (NEW.n, 1) ON DUPLICATE KEY UPDATE n = n + 1;"
+    " INSERT INTO c (id, m) VALUES (OLD.n, 1) ON DUPLICATE KEY UPDATE m = m + 1; END",
+]
+"""Rows that a key of the firing table tells apart, and that of the written one does not."""
+APART = [
+    "REPLACE INTO by_bin (k, n) VALUES (NEW.k, NEW.n)",
+    "REPLACE INTO by_time (at, n) VALUES (NEW.ts, NEW.n)",
+    "INSERT IGNORE INTO c (id, n) VALUES (NEW.id, NEW.n)",
+    "BEGIN REPLACE INTO c (id, n) VALUES (OLD.id, 0); REPLACE INTO c (id, n) VALUES (NEW.id, 1); END",
+    "INSERT IGNORE INTO by_day (d, n) VALUES (NEW.ts, 1)",
+    "BEGIN INSERT IGNORE INTO c (id, n) VALUES (NEW.n, 0); INSERT IGNORE INTO c (id, n) VALUES (OLD.n, 0); END",
+    "BEGIN INSERT INTO c (id, n) VALUES (NEW.n, 1) ON DUPLICATE KEY UPDATE n = n + 1;"
+    " INSERT INTO c (id, n) VALUES (OLD.n, -1) ON DUPLICATE KEY UPDATE n = n - 1; END",
+]
+
+
+@pytest.mark.parametrize("body", MEETING)
+def test_rows_that_meet_on_another_key_are_named(body: str) -> None:
+    assert any("in which the first row or the last one remains" in part for part in named(body))
+
+
+@pytest.mark.parametrize("body", APART)
+def test_rows_that_each_write_one_of_their_own_are_not(body: str) -> None:
+    assert named(body) == []
+
+
+def test_a_row_that_is_not_there_yet_is_told_apart_by_no_key() -> None:
+    body = "REPLACE INTO c (id, n) VALUES (NEW.id, NEW.n)"
+    assert named(body, "INSERT") == []
+    assert named(body, "INSERT", is_before=True) != []
+
+
+FOUND = {
+    "UPDATE by_bin SET n = NEW.n WHERE k = NEW.k": False,
+    "UPDATE by_name SET n = NEW.n WHERE k = NEW.k": True,
+    "UPDATE by_day SET n = NEW.n WHERE d = NEW.ts": True,
+    "UPDATE c SET n = NEW.n WHERE NEW.id = OLD.id": True,
+    "UPDATE c SET n = NEW.n, id = NEW.m WHERE id = NEW.id": True,
+    "BEGIN UPDATE c SET n = NEW.n WHERE id = NEW.id; UPDATE c SET n = 0 WHERE id = OLD.id; END": False,
+    "BEGIN UPDATE c SET n = NEW.n WHERE id = NEW.id; UPDATE c SET n = 0 WHERE id = NEW.code; END": True,
+    "BEGIN UPDATE c SET n = n + NEW.n WHERE id = 1; UPDATE c SET n = NEW.n WHERE id = NEW.id; END": True,
+}
+
+
+@pytest.mark.parametrize(("body", "is_named"), FOUND.items())
+def test_an_update_finds_one_row_for_each_only_by_values_that_both_compare_alike(body: str, is_named: bool) -> None:
+    assert any("in which the last row remains" in part for part in named(body)) is is_named

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
 
 from binlane.model import TableKey
 from binlane.precheck.statements.body_parts import Body, BodyPart
+from binlane.schema.common_values import are_alike, differs
 from binlane.schema.derived_tables import DERIVED
+from binlane.schema.kept_values import keeps
 from binlane.schema.letter_case import ANY_CASE
 from binlane.schema.model import Column as Definition
-from binlane.schema.model import Key, Table
+from binlane.schema.model import Key, KeyColumn, Table
 from binlane.sql.parse.lexer import Token
 from binlane.sql.parse.query_blocks import Column, columns_in, plain_column
 from binlane.sql.parse.row_effects import (
@@ -22,6 +25,7 @@ from binlane.sql.parse.row_effects import (
     assignments,
     has_row_beside,
     reads,
+    types_of_variables,
     upserts,
     writes,
 )
@@ -40,10 +44,11 @@ def effects_in_turn(
         # a view may show other columns than those of the keys that rows meet on
         return None if table is None or table.engine == DERIVED else table
 
-    fired = table_of(body.difference.key) if body.events else None
-    yield from _assigned(body, fired, written)
-    for upsert in upserts(body.tokens, body.database):
-        if not _leaves_the_same(upsert, fired, written(upsert.key)):
+    rows = _Rows(body, table_of(body.difference.key) if body.events else None, written)
+    yield from rows.assigned()
+    every = list(upserts(body.tokens, body.database))
+    for upsert in every:
+        if not rows.leave_the_same(upsert, [each for each in every if each.key == upsert.key]):
             yield _part(f"{upsert.what} into {upsert.key}, in which the first row or the last one remains,")
     # at worst two tables are taken for one
     compared = ANY_CASE.table
@@ -60,22 +65,158 @@ def effects_in_turn(
         yield BodyPart(what, needs_rows=True, reads=frozenset(read))
 
 
-def _assigned(body: Body, fired: Table | None, written: Callable[[TableKey], Table | None]) -> Iterator[BodyPart]:
-    """What the UPDATEs of a body leave otherwise in another order."""
-    every = list(assignments(body.tokens, body.database, is_trigger=bool(body.events)))
-    shared = [each for each in every if fired is None or not finds_one_each(fired, each.found_by)]
-    for each in shared:
-        changed = None if each.table is None else written(each.table)
-        same = [other for other in shared if (other.table, other.column) == (each.table, each.column)]
-        is_one = all(other.constant == each.constant != () for other in same) or len(same) == 1
-        is_repeated = bool(body.events) and has_row_beside(body.tokens, each.table)
-        if (is_one or is_repeated) and not _differs_by_row(each, every):
-            continue
-        kinds = {other.change for other in same}
-        if Change.OTHER in kinds or len(kinds) > 1 or any(_may_be_of(name, changed) for name in each.added):
-            yield _part(f"an UPDATE of {each.table or 'a query'} in which the last row remains")
-        elif _type_of(changed, each.column) in _FLOATS:
-            yield _part(f"a sum of floating-point numbers in {each.table}")
+class _Rows:
+    """The rows that fire a trigger, or are at hand in a routine, and what the body makes of them."""
+
+    def __init__(self, body: Body, fired: Table | None, written: Callable[[TableKey], Table | None]) -> None:
+        self.body = body
+        self.fired = fired
+        self.written = written
+        self.variables = types_of_variables(body.tokens)
+        # of a row that is not there yet: an AUTO_INCREMENT is 0, and no key has told its values apart
+        self.told = None if body.is_before and "INSERT" in body.events else fired
+
+    def assigned(self) -> Iterator[BodyPart]:
+        """What the UPDATEs leave otherwise in another order."""
+        body = self.body
+        every = list(assignments(body.tokens, body.database, is_trigger=bool(body.events), variables=self.variables))
+        for each in every:
+            changed = None if each.table is None else self.written(each.table)
+            same = [other for other in every if (other.table, other.column) == (each.table, each.column)]
+            if self._meet_nowhere([_definitions(other.found_by, changed) for other in same], are_alike):
+                continue
+            is_one = all(other.constant == each.constant != () for other in same) or len(same) == 1
+            is_repeated = bool(body.events) and has_row_beside(body.tokens, each.table)
+            if (is_one or is_repeated) and not _differs_by_row(each, every):
+                continue
+            kinds = {other.change for other in same}
+            if Change.OTHER in kinds or len(kinds) > 1 or any(_may_be_of(name, changed) for name in each.added):
+                yield _part(f"an UPDATE of {each.table or 'a query'} in which the last row remains")
+            elif _type_of(changed, each.column) in _FLOATS:
+                yield _part(f"a sum of floating-point numbers in {each.table}")
+
+    def leave_the_same(self, upsert: Upsert, every: Sequence[Upsert]) -> bool:
+        """Whether no two rows meet on a key, or leave the same whichever comes first. ``every``: the upserts into the
+        same table."""
+        written = self.written(upsert.key)
+        given = _given(upsert, written)
+        if given is None or written is None:
+            return False
+        unique = [key for key in written.keys if key.unique]
+        if all(self._meet_nowhere([_in_key(key, each, written) for each in every], keeps) for key in unique):
+            return True
+        if len(unique) != 1 or any(_takes_for_equal(written, part) for part in unique[0].columns):
+            return False
+        in_key = {(part.name or "").lower() for part in unique[0].columns}
+        others = {name: value for name, value in given.items() if name not in in_key}
+        if len({_fixed(each, written, in_key) for each in every}) > 1:
+            return False
+        if not upsert.updates:
+            return not any(True for value in others.values() for _ in columns_in(value))
+        return self._add_up(upsert, others, written)
+
+    def _meet_nowhere(self, every: Iterable[_Pairs], agree: Callable[[Definition, Definition], bool]) -> bool:
+        """Whether no two rows that fire a trigger have to do with one row of a table: each change of it finds its row
+        by the same unique key of theirs. One whose new values are the old ones of another row comes behind it anyway,
+        by that key.
+
+        ``agree``: whether different values of the second column are different ones of the first one.
+        """
+        ways = [self._ways(pairs, agree) for pairs in every]
+        return bool(ways) and bool(frozenset.intersection(*ways))
+
+    def _ways(
+        self, pairs: _Pairs, agree: Callable[[Definition, Definition], bool]
+    ) -> frozenset[frozenset[tuple[str, str]]]:
+        """The unique keys of the firing table of which a change has all columns, as pairs of names."""
+        found = set[frozenset[tuple[str, str]]]()
+        if self.told is None:
+            return frozenset()
+        for qualifier in FIRING:
+            of_row = [(column, _column(self.told, name.name)) for column, name in pairs if name.qualifier == qualifier]
+            for key in self.told.keys:
+                names = _names(key)
+                way = {
+                    (column.name.lower(), own.name.lower())
+                    for column, own in of_row
+                    if own is not None and own.name.lower() in names and agree(column, _of_key(own, key))
+                }
+                if names and names == {own for _, own in way}:
+                    found.add(frozenset(way))
+        return frozenset(found)
+
+    def _add_up(self, upsert: Upsert, others: Mapping[str, Sequence[Token]], written: Table) -> bool:
+        """Whether ON DUPLICATE KEY UPDATE adds to each column what the first row has inserted."""
+        updates = dict(upsert.updates)
+        if not updates.keys() <= others.keys():
+            return False
+        for name, value in others.items():
+            if name not in updates:
+                if any(True for _ in columns_in(value)):
+                    return False
+                continue
+            update = updates[name]
+            if _texts(update) == _texts(value) and not any(True for _ in columns_in(value)):
+                continue
+            rest = added(name, update)
+            texts = [] if rest is None else _texts(rest)
+            texts = texts[1:] if texts[:1] == ["+"] else texts
+            is_same = texts in (_texts(value), ["values", "(", name, ")"])
+            if not is_same or _type_of(written, name) in _FLOATS:
+                return False
+        return True
+
+
+_Pairs: TypeAlias = Sequence[tuple[Definition, Column]]
+"""Columns of a table with the values that a change of it finds, or makes, its row by."""
+
+
+def _definitions(found_by: Iterable[tuple[str, Column]], changed: Table | None) -> _Pairs:
+    found = [(_column(changed, name), value) for name, value in found_by]
+    return [(column, value) for column, value in found if column is not None]
+
+
+def _given(upsert: Upsert, written: Table | None) -> Mapping[str, Sequence[Token]] | None:
+    """The values of the row, by column; None if they are not known."""
+    if upsert.values is None or written is None:
+        return None
+    columns = upsert.columns or tuple(each.name.lower() for each in written.columns)
+    return dict(zip(columns, upsert.values, strict=True)) if len(columns) == len(upsert.values) else None
+
+
+def _fixed(upsert: Upsert, written: Table, in_key: Collection[str]) -> Hashable:
+    """What upserts into one table have in common if none of them leaves another row than the others would: the columns,
+    and the values that are not added up."""
+    updates, given = dict(upsert.updates), _given(upsert, written) or {}
+    values = {name: value for name, value in given.items() if name not in in_key}
+    is_added = {name: name in updates and _texts(updates[name]) != _texts(value) for name, value in values.items()}
+    # literal texts have none here
+    fixed = {
+        name: None if is_added[name] else tuple(token.text.lower() or id(token) for token in value)
+        for name, value in values.items()
+    }
+    return bool(updates), frozenset(given), frozenset(fixed.items())
+
+
+def _in_key(key: Key, upsert: Upsert, written: Table) -> _Pairs:
+    """What a key has in full of a row."""
+    given = _given(upsert, written) or {}
+    names = [(part.name or "").lower() for part in key.columns if part.prefix is None]
+    found = [(_column(written, name), plain_column(given.get(name) or ())) for name in names]
+    return [(_of_key(column, key), value) for column, value in found if column is not None and value is not None]
+
+
+def _of_key(column: Definition, key: Key) -> Definition:
+    """A column as a key has it: one that the window makes does not say that its primary key takes no NULL."""
+    return replace(column, nullable=column.nullable and not key.primary)
+
+
+def _names(key: Key) -> frozenset[str]:
+    """The columns that tell rows apart by a key; none if it has the beginning of one, or an expression: equal texts may
+    begin with letters that are not."""
+    if not key.unique or any(part.name is None or part.prefix is not None for part in key.columns):
+        return frozenset()
+    return frozenset((part.name or "").lower() for part in key.columns)
 
 
 def _differs_by_row(assignment: Assignment, every: Iterable[Assignment]) -> bool:
@@ -90,70 +231,8 @@ def _may_be_of(name: Column, changed: Table | None) -> bool:
     return bool(name.qualifier) or changed is None or _column(changed, name.name) is not None
 
 
-def finds_one_each(fired: Table, columns: frozenset[str]) -> bool:
-    """Whether each row of a table has values of its own in these columns."""
-    return any(
-        key.unique and all(part.name is not None and part.name.lower() in columns for part in key.columns)
-        for key in fired.keys
-    )
-
-
 def _part(what: str) -> BodyPart:
     return BodyPart(what, needs_rows=True)
-
-
-def _leaves_the_same(upsert: Upsert, fired: Table | None, written: Table | None) -> bool:
-    """Whether no two rows meet on a key, or leave the same whichever comes first."""
-    if upsert.values is None or written is None:
-        return False
-    columns = upsert.columns or tuple(each.name.lower() for each in written.columns)
-    if len(columns) != len(upsert.values):
-        return False
-    given = dict(zip(columns, upsert.values, strict=True))
-    unique = [key for key in written.keys if key.unique]
-    if all(_tells_apart(key, given, fired) for key in unique):
-        return True
-    if len(unique) != 1 or any(_takes_for_equal(written, part.name) for part in unique[0].columns):
-        return False
-    in_key = {(part.name or "").lower() for part in unique[0].columns}
-    others = {name: value for name, value in given.items() if name not in in_key}
-    if not upsert.updates:
-        return not any(True for value in others.values() for _ in columns_in(value))
-    return _adds_up(upsert, others, written)
-
-
-def _tells_apart(key: Key, given: Mapping[str, Sequence[Token]], fired: Table | None) -> bool:
-    """Whether no two rows have the same values in a key."""
-    if fired is None:
-        return False
-    found = [plain_column(given.get((part.name or "").lower(), ()) or ()) for part in key.columns]
-    return any(
-        finds_one_each(
-            fired, frozenset(each.name for each in found if each is not None and each.qualifier == qualifier)
-        )
-        for qualifier in FIRING
-    )
-
-
-def _adds_up(upsert: Upsert, others: Mapping[str, Sequence[Token]], written: Table) -> bool:
-    """Whether ON DUPLICATE KEY UPDATE adds to each column what the first row has inserted."""
-    updates = dict(upsert.updates)
-    if not updates.keys() <= others.keys():
-        return False
-    for name, value in others.items():
-        if name not in updates:
-            if any(True for _ in columns_in(value)):
-                return False
-            continue
-        if _texts(updates[name]) == _texts(value) and not any(True for _ in columns_in(value)):
-            continue
-        rest = added(name, updates[name])
-        texts = [] if rest is None else _texts(rest)
-        texts = texts[1:] if texts[:1] == ["+"] else texts
-        is_same = texts in (_texts(value), ["values", "(", name, ")"])
-        if not is_same or _type_of(written, name) in _FLOATS:
-            return False
-    return True
 
 
 def _texts(tokens: Sequence[Token]) -> list[str]:
@@ -170,7 +249,7 @@ def _type_of(table: Table | None, name: str) -> str | None:
     return None if column is None else column.data_type
 
 
-def _takes_for_equal(table: Table, name: str | None) -> bool:
-    """Whether a column is a text of which different values are one to a key, or is not known."""
-    column = _column(table, name)
-    return column is None or (column.charset is not None and not (column.collation or "").endswith("_bin"))
+def _takes_for_equal(table: Table, part: KeyColumn) -> bool:
+    """Whether different values of a column are one to a key, or it is not known."""
+    column = _column(table, part.name)
+    return column is None or part.prefix is not None or differs(column)

@@ -7,7 +7,7 @@ reads what the body has written for the rows before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
@@ -15,7 +15,7 @@ from binlane.model import TableKey
 from binlane.rename_rules import lower
 from binlane.sql.parse.cursor import RESERVED, is_symbol
 from binlane.sql.parse.lexer import Token, TokenKind
-from binlane.sql.parse.query_blocks import Column, blocks, call_end, columns_in, items, plain_column
+from binlane.sql.parse.query_blocks import Block, Column, blocks, call_end, columns_in, items, plain_column
 from binlane.sql.parse.row_order import written_in
 
 FIRING: Final = ("new", "old")
@@ -48,7 +48,10 @@ _WORDS_OF_CONDITIONS: Final = frozenset(
         "INTERVAL",
     }
 )
-_OR_NULL: Final = frozenset({"IFNULL", "COALESCE", "NVL"})
+OR_NULL: Final = frozenset({"IFNULL", "COALESCE", "NVL"})
+"""Functions that have another value in place of NULL."""
+_ROUTINES: Final = ("PROCEDURE", "FUNCTION")
+_MODES: Final = frozenset({"IN", "OUT", "INOUT"})
 
 
 class Upsert(NamedTuple):
@@ -90,8 +93,9 @@ class Assignment(NamedTuple):
     """Names in the value that may be columns of the table, in lower case, the assigned column left out."""
     added: tuple[Column, ...]
     """Names in what is added to the column, or compared with it, beside those of the firing row."""
-    found_by: frozenset[str]
-    """Columns of the firing row that find the rows."""
+    value: Sequence[Token]
+    found_by: frozenset[tuple[str, Column]]
+    """Columns that have the values of the firing row's, by which the UPDATE finds its rows, before and behind it."""
     constant: tuple[str, ...]
     """The text of a value that is the same wherever it stands in the body; empty if that cannot be said."""
 
@@ -151,22 +155,21 @@ def _assigned(tokens: Sequence[Token]) -> Iterator[tuple[str, Sequence[Token]]]:
             yield column.name, item[middle + 1 :]
 
 
-def assignments(tokens: Sequence[Token], database: str, *, is_trigger: bool) -> Iterator[Assignment]:
+def assignments(
+    tokens: Sequence[Token], database: str, *, is_trigger: bool, variables: Mapping[str, object] | None = None
+) -> Iterator[Assignment]:
     """What the UPDATEs of a body set. The row at hand has the names NEW and OLD in a trigger, and those of parameters
-    in a routine; both have variables for what they have made of it."""
-    variables = _declared(tokens)
+    in a routine; both have variables for what they have made of it. ``variables``: those of ``types_of_variables``."""
+    variables = types_of_variables(tokens) if variables is None else variables
     for block in blocks(tokens, database):
         if block.verb != "UPDATE" or not block.sources:
             continue
         is_alone = len(block.sources) == 1
+        values = list(_assigned(block.clauses.get("SET", ())))
         # of a join another table may be the one whose rows are found so
-        found_by = frozenset(
-            each.other.name
-            for each in block.equalities
-            if is_alone and isinstance(each.other, Column) and each.other.qualifier in FIRING
-        )
+        found_by = frozenset(_found_by(block, dict(values), variables)) if is_alone else frozenset()
         asked = {column.name for column in columns_in(block.clauses.get("WHERE", ())) if column.qualifier not in FIRING}
-        for name, value in _assigned(block.clauses.get("SET", ())):
+        for name, value in values:
             names = [each for each in columns_in(value) if each.qualifier or each.name.upper() not in RESERVED]
             is_felt = name in asked and bool(names)
             is_fired = any(each.qualifier in FIRING or each.name in variables or not is_trigger for each in names)
@@ -175,13 +178,30 @@ def assignments(tokens: Sequence[Token], database: str, *, is_trigger: bool) -> 
             yield Assignment(
                 block.sources[0].table if is_alone else None,
                 name,
-                Change.OTHER if is_felt else change_of(name, value),
+                # a variable hides the column of its name
+                Change.OTHER if is_felt or name in variables else change_of(name, value),
                 is_fired or is_felt,
                 frozenset(each.name for each in others) - {name},
                 tuple(each for each in columns_in(added(name, value) or ()) if each.qualifier not in FIRING),
+                value,
                 found_by,
                 texts if _CONSTANTS.issuperset(texts) else (),
             )
+
+
+def _found_by(
+    block: Block, values: Mapping[str, Sequence[Token]], variables: Mapping[str, object]
+) -> Iterator[tuple[str, Column]]:
+    for each in block.equalities:
+        column, other = each.column, each.other
+        if not isinstance(other, Column) or other.qualifier not in FIRING or column.qualifier in FIRING:
+            continue
+        if not column.qualifier and column.name in variables:
+            continue
+        behind = plain_column(values[column.name]) if column.name in values else other
+        # the next rows may find what has got another value
+        if behind is not None and behind.qualifier in FIRING and behind.name == other.name:
+            yield column.name, other
 
 
 def has_row_beside(tokens: Sequence[Token], table: TableKey | None) -> bool:
@@ -209,17 +229,44 @@ def has_row_beside(tokens: Sequence[Token], table: TableKey | None) -> bool:
     return True
 
 
-def _declared(tokens: Sequence[Token]) -> frozenset[str]:
-    """The variables of a body, in lower case."""
-    found, at = set[str](), 0
+def types_of_variables(tokens: Sequence[Token], parameters: Sequence[Token] = ()) -> Mapping[str, Sequence[Token]]:
+    """The variables and parameters of a body, in lower case, with the tokens from their types on; without any for one
+    that is declared several times. ``parameters``: those that stand in no head of the body."""
+    every = [*_declared(tokens), *_parameters(items(parameters)), *_parameters(_in_head(tokens))]
+    found = dict[str, Sequence[Token]]()
+    for name, behind in every:
+        found[name] = () if name in found else behind
+    return found
+
+
+def _in_head(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
+    """The parameters in the head of a routine."""
+    words = [token.upper for token in tokens]
+    at = next((at for at, word in enumerate(words) if word in _ROUTINES), len(words)) if words[:1] == ["CREATE"] else 0
+    begin = next((each for each in range(at, len(tokens)) if at and is_symbol(tokens[each], "(")), len(tokens))
+    if begin < len(tokens):
+        yield from items(tokens[begin + 1 : call_end(tokens, begin)])
+
+
+def _parameters(every: Iterator[Sequence[Token]]) -> Iterator[tuple[str, Sequence[Token]]]:
+    for item in every:
+        words = [token for token in item if token.upper not in _MODES]
+        if words:
+            yield words[0].text.lower(), words[1:]
+
+
+def _declared(tokens: Sequence[Token]) -> Iterator[tuple[str, Sequence[Token]]]:
+    """The variables that a body declares."""
     for at, token in enumerate(tokens):
-        behind = at + 1
+        names, behind = list[str](), at + 1
         while token.upper == "DECLARE" and behind < len(tokens) and tokens[behind].kind in _NAMES:
-            found.add(tokens[behind].text.lower())
+            names.append(tokens[behind].text.lower())
             behind += 2
             if not (behind - 1 < len(tokens) and is_symbol(tokens[behind - 1], ",")):
                 break
-    return frozenset(found)
+        if names:
+            end = next((each for each in range(behind, len(tokens)) if is_symbol(tokens[each], ";")), len(tokens))
+            yield from ((name, tokens[behind - 1 : end]) for name in names)
 
 
 def change_of(column: str, value: Sequence[Token]) -> Change:
@@ -233,6 +280,11 @@ def change_of(column: str, value: Sequence[Token]) -> Change:
     )
     if not all(plain) or any(token.upper in _WORDS_OF_CONDITIONS or token.upper == "DIV" for token in rest):
         return Change.OTHER
+    return change_by(value)
+
+
+def change_by(value: Sequence[Token]) -> Change:
+    """What a value does to its column, if it is of one of the kinds whose order does not show."""
     return _COMPARED.get(value[0].upper, Change.SUM)
 
 
@@ -244,7 +296,7 @@ def added(column: str, value: Sequence[Token]) -> Sequence[Token] | None:
         named = plain_column(first)
         is_first = named is not None and named.name == column and named.qualifier not in FIRING
         return [token for each in others for token in each] if is_first else None
-    if value and value[0].upper in _OR_NULL and len(value) > 1 and is_symbol(value[1], "("):
+    if value and value[0].upper in OR_NULL and len(value) > 1 and is_symbol(value[1], "("):
         end = call_end(value, 1)
         inner = list(items(value[2:end]))
         named = plain_column(inner[0]) if inner else None

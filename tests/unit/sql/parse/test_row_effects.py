@@ -6,7 +6,17 @@ import pytest
 
 from binlane.model import Flavor, TableKey
 from binlane.sql.parse.lexer import Dialect, Token, lex
-from binlane.sql.parse.row_effects import Change, assignments, change_of, reads, row_of, upserts, writes
+from binlane.sql.parse.query_blocks import Column
+from binlane.sql.parse.row_effects import (
+    Change,
+    assignments,
+    change_of,
+    reads,
+    row_of,
+    types_of_variables,
+    upserts,
+    writes,
+)
 from binlane.sql.programs.of_server import catches_errors
 
 
@@ -90,5 +100,39 @@ def test_a_routine_has_its_row_by_other_names_than_a_trigger() -> None:
 
 def test_a_join_finds_no_rows_of_its_own_in_the_table_that_it_changes() -> None:
     alone, joined = tokens_of("UPDATE a SET v = 1 WHERE id = NEW.id"), "UPDATE a, b SET a.v = 1 WHERE b.id = NEW.id"
-    assert [each.found_by for each in assignments(alone, "own", is_trigger=True)] == [{"id"}]
+    assert [each.found_by for each in assignments(alone, "own", is_trigger=True)] == [{("id", Column("new", "id"))}]
     assert [each.found_by for each in assignments(tokens_of(joined), "own", is_trigger=True)] == [frozenset()]
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        "UPDATE a SET v = 1 WHERE NEW.id = OLD.id",
+        "BEGIN DECLARE id INT; UPDATE a SET v = 1 WHERE id = NEW.id; END",
+        "UPDATE a SET id = NEW.n WHERE id = NEW.id",
+        "UPDATE a SET id = id + 1 WHERE id = NEW.id",
+    ],
+)
+def test_rows_are_found_only_by_columns_that_keep_the_values_of_the_row(update: str) -> None:
+    assert [each.found_by for each in assignments(tokens_of(update), "own", is_trigger=True)] == [frozenset()]
+
+
+def test_a_row_is_found_also_by_the_key_that_it_gets() -> None:
+    (moved,) = assignments(tokens_of("UPDATE a SET id = NEW.id WHERE id = OLD.id"), "own", is_trigger=True)
+    assert moved.found_by == {("id", Column("old", "id"))}
+
+
+@pytest.mark.parametrize(
+    ("text", "parameters", "expected"),
+    [
+        ("BEGIN DECLARE x, y INT DEFAULT 0; DECLARE z DATE; END", "", {"x": "INT", "y": "INT", "z": "DATE"}),
+        ("CREATE PROCEDURE p (IN x INT, OUT y DATE) BEGIN END", "", {"x": "INT", "y": "DATE"}),
+        ("CREATE FUNCTION a.f (x INT) RETURNS DATE RETURN x", "", {"x": "INT"}),
+        ("RETURN x", "x int, IN y date", {"x": "int", "y": "date"}),
+        ("BEGIN DECLARE x INT; BEGIN DECLARE x DATE; END; END", "", {"x": None}),
+        ("BEGIN END", "", {}),
+    ],
+)
+def test_types_of_variables_and_parameters(text: str, parameters: str, expected: dict[str, str | None]) -> None:
+    found = types_of_variables(tokens_of(text), tokens_of(parameters))
+    assert {name: behind[0].text if behind else None for name, behind in found.items()} == expected
