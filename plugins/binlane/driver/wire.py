@@ -26,6 +26,7 @@ from pymysql.cursors import Cursor
 from pymysql.protocol import FieldDescriptorPacket, MysqlPacket
 
 from binlane.driver.compression import InflatedStream, frames_of
+from binlane.driver.results import Result
 from binlane.errors import BinlaneError, ConfigError
 
 if TYPE_CHECKING:
@@ -68,6 +69,10 @@ _WHOLE_PACKET: Final = 0xFF_FFFF
 """A packet of this length continues in the next one."""
 _HEAD: Final = 4
 """Bytes of a packet's header."""
+_BUFFER: Final = 1 << 16
+"""Bytes of an answer that are read at once, if they have come."""
+_LAST: Final = 0xFE
+"""From this first byte on a packet may be an answer's end or an error."""
 _PING: Final = b"\x01\0\0\0\x0e"
 """The packet of a COM_PING."""
 _CLIENTS_OWN: Final = range(2000, 3000)
@@ -121,6 +126,8 @@ class WireConnection(Driver):
         self._is_in_login = False
         self._deadline: float | None = None
         self._own: io.BufferedReader | None = None
+        self.unread = 0
+        """Bytes that have come and that nobody has taken yet."""
         self._compresses = compresses
         self._has_frames = False
         self._frames_sent = 0
@@ -233,7 +240,8 @@ class WireConnection(Driver):
         if self._sock is None and self._why_lost:
             raise err.OperationalError(CR.CR_SERVER_LOST, self._why_lost)
         super()._execute_command(command, sql)  # type: ignore[misc]  # the stubs leave it out
-        self._result_bytes, self._is_unbuffered = 0, False
+        # what reads the stream itself (``bootstrap.row_stream``) counts nothing
+        self._result_bytes, self._is_unbuffered, self.unread = 0, False, 0
         self._begin_answer()
 
     def _begin_answer(self) -> None:
@@ -259,9 +267,13 @@ class WireConnection(Driver):
             self._frames_sent += 1
 
     def _read_query_result(self, unbuffered: bool = False) -> int:
-        self._is_unbuffered, self._columns = unbuffered, 0
+        self._is_unbuffered, self._columns, self._result = unbuffered, 0, None
+        result = Result(self)
         try:
-            return int(super()._read_query_result(unbuffered))  # type: ignore[misc]
+            if unbuffered:
+                result.init_unbuffered_query()
+            else:
+                result.read()
         except RuntimeError as exc:
             # PyMySQL's answer to a server that asks for a file of this machine, and nothing was sent
             self._force_close()  # type: ignore[attr-defined]
@@ -275,6 +287,40 @@ class WireConnection(Driver):
             raise err.OperationalError(
                 CR.CR_MALFORMED_PACKET, f"an answer of the server cannot be read: {exc}"
             ) from exc
+        self._result = result
+        if result.server_status is not None:
+            self.server_status = result.server_status
+        return int(result.affected_rows or 0)
+
+    def columns_here(self, most: int) -> list[bytes]:
+        """Descriptions of columns that have come, at most so many; the next one that is not among them is for
+        ``_read_packet``."""
+        found = self._packets_here(min(most, _MOST_COLUMNS - self._columns))
+        self._columns += len(found)
+        return found
+
+    def rows_here(self) -> list[bytes]:
+        """Rows that have come; the next packet that is not among them is for ``_read_packet``."""
+        found = self._packets_here(_BUFFER)
+        self._result_bytes += len(found) * (_ROW + _VALUE * self._columns)
+        return found
+
+    def _packets_here(self, most: int) -> list[bytes]:
+        found: list[bytes] = []
+        if self._has_frames or self.unread <= 0:
+            return found
+        data, at, number = self._rfile.peek(), 0, self._next_seq_id
+        while len(found) < most and at + _HEAD < len(data):
+            end = at + _HEAD + (data[at] | data[at + 1] << 8 | data[at + 2] << 16)
+            if not at + _HEAD < end <= len(data) or data[at + 3] != number or data[at + _HEAD] >= _LAST:
+                break
+            found.append(data[at + _HEAD : end])
+            at, number = end, (number + 1) % 256
+        self._rfile.read(at)
+        self._next_seq_id = number
+        self.unread -= at
+        self._result_bytes += at
+        return found
 
     def _read_packet(self, packet_type: type[MysqlPacket] = MysqlPacket) -> Any:
         if packet_type is FieldDescriptorPacket:
@@ -315,8 +361,10 @@ class WireConnection(Driver):
             )
         if self._rfile is not None and self._rfile is not self._own:
             # PyMySQL has just made it, and nothing was read by it
-            self._own = self._rfile = io.BufferedReader(_Answers(self))
+            self._own, self.unread = io.BufferedReader(_Answers(self), _BUFFER), 0
+            self._rfile = self._own
         data: bytes = super()._read_bytes(num_bytes)  # type: ignore[misc]
+        self.unread -= num_bytes
         if self._has_frames:
             # what is sent next begins a command, and with it the numbers of frames
             self._frames_sent = 0
@@ -381,15 +429,20 @@ class _Answers(io.RawIOBase):
                 self._socket.settimeout(left)
                 self._connection._current_timeout = left
                 try:
-                    return int(self._socket.recv_into(buffer))
+                    return self._received(buffer)
                 except TimeoutError:
                     self._connection.seconds_left()
                     raise
             try:
-                return int(self._socket.recv_into(buffer))
+                return self._received(buffer)
             except TimeoutError as exc:
                 if not self._connection.answers_others():
                     raise TimeoutError(
                         f"no answer for {self._socket.gettimeout():g} s, and {ASKED} new logins failed: the "
                         "server is frozen, overloaded or unreachable"
                     ) from exc
+
+    def _received(self, buffer: WriteableBuffer) -> int:
+        count = int(self._socket.recv_into(buffer))
+        self._connection.unread += count
+        return count
