@@ -18,7 +18,7 @@ from dataclasses import field
 from typing import Any, Final, TypeVar
 
 from pymysql.constants import CLIENT
-from sqlalchemy import URL, Engine, NullPool, create_engine, event
+from sqlalchemy import URL, Engine, NullPool, create_engine, event, make_url
 
 from binlane.connections import Endpoint
 from binlane.driver.connection import Connection
@@ -115,7 +115,10 @@ def _engine(endpoint: Endpoint, timeout: int | None, **pool: Any) -> Engine:
 def engine_at(url: str | URL, *, driver: Callable[..., Connection] = Connection, **named: Any) -> Engine:
     """An engine whose connections are ``driver.Connection``, or what ``driver`` makes of its arguments. ``named``: as
     for ``create_engine``."""
-    engine = create_engine(url, **named)
+    # the dialect's module is long to import, and this one is imported by programs that connect to nothing
+    from binlane.servers.dialect import COMPILED, NAME
+
+    engine = create_engine(make_url(url).set(drivername=NAME), execution_options={"compiled_cache": COMPILED}, **named)
     # what has ended a connection's use is raised; the pool prints a traceback of the ROLLBACK behind it
     logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
 
