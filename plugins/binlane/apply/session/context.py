@@ -23,7 +23,7 @@ from binlane.binlog.variables import is_written, value_collation, with_collation
 from binlane.errors import ApplyError, PlanError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SessionContext, has_explicit_defaults
-from binlane.plan.transaction.decode import ASKS_FOR_DATABASE, statement_facts
+from binlane.plan.transaction.decode import asks_for_database, statement_facts
 from binlane.schema.normalize import collation_name as full_name
 from binlane.servers.catalog import column_of_collations
 from binlane.servers.catalog_queries import COLLATIONS
@@ -459,7 +459,7 @@ def needs_no_database(context: SessionContext, statement: bytes, flavor: Flavor)
     """
     if _NEEDS_NO_DATABASE.match(statement) is not None:
         return True
-    if ASKS_FOR_DATABASE.search(statement) is not None:
+    if asks_for_database(statement, context, flavor):
         return False
     facts = statement_facts(statement, replace(context, database=None), flavor)
     # a routine that is called with its database runs there

@@ -430,7 +430,8 @@ class _Dissection:
             return
         if facts.reason == NAMES_NO_DATABASE:
             _refuse(event, self.log, f"a statement with {NAMES_NO_DATABASE}, which no server logs,")
-        if facts.kind is not StatementKind.DDL and _asks_for_database(query, self.log.format.flavor):
+        flavor = self.log.format.flavor
+        if facts.kind is not StatementKind.DDL and asks_for_database(query.sql, query.context, flavor):
             _refuse(event, self.log, "DATABASE() in a session without a default database (run USE there)")
 
     def _variable(self, event: RawEvent) -> None:
@@ -470,7 +471,7 @@ _WAY_ON_OF_FOLDERS: Final = (
 _XA_START: Final = re.compile(rb"XA\s+START\b", re.IGNORECASE)
 _SECOND_HALVES: Final = frozenset({Ending.XA_COMMIT, Ending.XA_ROLLBACK})
 _LOGS_DEFAULT_COLLATION: Final = (8, 0, 1)
-ASKS_FOR_DATABASE: Final = re.compile(rb"\b(?:DATABASE|SCHEMA)\s*\(", re.I)
+_MAY_ASK: Final = re.compile(rb"\b(?:DATABASE|SCHEMA)\b", re.I)
 _GIVES_UP: Final = re.compile(rb"RELEASE_ALL_LOCKS", re.IGNORECASE)
 _SCHEDULE: Final = re.compile(rb"EVENT.*SCHEDULE", re.IGNORECASE | re.DOTALL)
 _ENGINE: Final = re.compile(rb"ENGINE", re.IGNORECASE)
@@ -573,12 +574,12 @@ def _engine_elsewhere(query: Query, flavor: Flavor) -> str | None:
     return next((engine for engine in named if engine.lower() not in LOCAL_ENGINES), None)
 
 
-def _asks_for_database(query: Query, flavor: Flavor) -> bool:
-    """Whether the statement itself has DATABASE() or SCHEMA()."""
-    if ASKS_FOR_DATABASE.search(query.sql) is None:
+def asks_for_database(sql: bytes, context: SessionContext, flavor: Flavor) -> bool:
+    """Whether a statement itself has DATABASE() or SCHEMA()."""
+    if _MAY_ASK.search(sql) is None:
         return False
     try:
-        tokens = words_of(query.sql, query.context, flavor).tokens
+        tokens = words_of(sql, context, flavor).tokens
     except Unreadable:
         return True
     return any(

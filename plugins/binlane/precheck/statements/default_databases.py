@@ -14,7 +14,8 @@ from binlane.precheck.situation.situation import Situation
 from binlane.safe_text import shown
 from binlane.schema.compare import Severity
 
-_MAY_NEED: Final = re.compile(rb"\b(?:DATABASE|SCHEMA)\s*\(|\bCALL\b", re.I)
+_MAY_NEED: Final = re.compile(rb"\b(?:DATABASE|SCHEMA|CALL)\b", re.I)
+"""Single words: comments may stand between two."""
 
 
 def check_default_databases(situation: Situation) -> Iterator[Finding]:

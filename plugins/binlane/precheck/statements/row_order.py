@@ -48,10 +48,12 @@ from binlane.sql.parse.view_columns import with_column_list
 from binlane.work.logged_statements import LaneStatement
 
 _FELT: Final = re.compile(
-    rb"\b(?:SELECT|TABLE|LIMIT|FETCH|RAND|NEXT\w*|IGNORE|(?:STRAIGHT_)?JOIN)\b|:=|\bUPDATE\b[^=]*?,[^=]*?\bSET\b",
+    rb"\b(?:SELECT|TABLE|LIMIT|FETCH|RAND|NEXT\w*|IGNORE|(?:STRAIGHT_)?JOIN)\b|:=|\A\s*UPDATE\b[^,]*,.*?\bSET\b"
+    rb"|\bUPDATE\b[^=]*?,[^=]*?\bSET\b",
     re.IGNORECASE | re.DOTALL,
 )
-"""What every statement has that may feel the order of rows by its own text."""
+"""What every statement has that may feel the order of rows by its own text; of an UPDATE a list of tables, in front of
+SET, whatever a comment between them has."""
 _MAKES: Final = re.compile(rb"\b(?:CREATE|ALTER|RENAME)\b.*\bTABLE\b", re.IGNORECASE | re.DOTALL)
 _SINCE_JOINED_QUERIES: Final = (11, 1, 0)
 """Since when MariaDB joins the tables of IN and EXISTS in an UPDATE."""
