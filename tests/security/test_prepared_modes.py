@@ -208,6 +208,17 @@ def test_a_text_that_the_filter_leaves_out_may_have_been_one_of_its_own_tables(p
         prepared.run()
 
 
+def test_a_text_about_others_alone_is_left_out(prepared: Channel) -> None:
+    prepared.write_channel('[filter]\ninclude_databases = ["app"]\n')
+    run_on(prepared.source, "CREATE TABLE other.`员工表` (`号` INT)", "ALTER TABLE other.`员工表` ADD `手机号` INT")
+    as_user(prepared.source, "INSERT INTO t (n) VALUES (10)")
+
+    assert prepared.run() is not None
+
+    assert prepared.target.query("SELECT n FROM app.t WHERE n = 10") == [(10,)]
+    assert prepared.target.query("SHOW TABLES FROM other") == [("victim",)]
+
+
 @pytest.mark.parametrize("family", ["mariadb"])
 def test_an_account_statement_has_one_reading(prepared: Channel) -> None:
     """MariaDB logs GRANT as it was given; MySQL writes it anew, but not REVOKE."""

@@ -102,7 +102,7 @@ def _quoted(charset: str, ansi_quotes: bool, no_backslash_escapes: bool) -> byte
 
     def quoted(quote: bytes, escapes: bytes) -> bytes:
         # each byte has one reading, so that nothing is read another way if the closing quote is missing
-        one = rb"(?!" + escapes + rb"|" + whole + rb")[^" + quote + rb"]"
+        one = rb"(?!" + escapes + rb"|" + whole + rb")[\\\x80-\xff]"
         several = rb"[^" + quote + rb"\\\x80-\xff]++"
         inside = rb"|".join((several, escapes, whole, quote * 2, one))
         return quote + rb"(?:" + inside + rb")*" + quote + rb"(?!" + quote + rb")"

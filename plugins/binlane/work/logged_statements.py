@@ -56,7 +56,7 @@ _STRING: Final = r'"(?:[^"\\]|\\.)*"'
 _OWN: Final = (
     (
         r'"(?:timestamp": [-+0-9.eE]+|(?:insert_id|last_insert_id|thread_id)": [0-9]+|rand_seeds": \[[0-9, ]*\]'
-        rf'|user_variables": \[(?:\[{_STRING}, {_STRING}\](?:, )?)+\]), ',
+        rf'|user_variables": \[(?:\[{_STRING}, {_STRING}\](?:, )?)+\]|logged_text": "[A-Za-z0-9+/=]+"), ',
         "",
     ),
 )

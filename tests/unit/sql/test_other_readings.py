@@ -148,3 +148,18 @@ def test_only_a_head_that_all_readings_have_alike_says_what_a_text_is_about(head
     text = head.encode("latin-1") + ATTACKS["a-backquote"][0]
     with pytest.raises(AmbiguousTextError, match="another statement with"):
         require_one_reading(text, SessionContext(sql_mode=0, charset_client=28), Reader(Flavor.MYSQL, (8, 4, 0)))
+
+
+ROWS: Final = ", ".join(f"({number}, '产品\\n说明{number}')" for number in range(1000))
+LONG: Final = (
+    f"INSERT INTO `订单` (`编号`,`名称`) VALUES {ROWS}",
+    "INSERT INTO t (a, b) VALUES ('it\\'s', \"" + "une école été " * 300 + '")',
+    "INSERT INTO t (a) VALUES ('" + "\\'é" * 2000 + "')",
+)
+"""Texts of which some readings leave a quote open: each byte has to have one reading, or they are never read."""
+
+
+@pytest.mark.parametrize("source", READERS, ids=lambda each: each.flavor.value)
+@pytest.mark.parametrize("text", LONG, ids=["rows", "double-quotes", "escapes"])
+def test_a_long_text_is_read_once_in_each_character_set(text: str, source: Reader) -> None:
+    require_one_reading(text.encode(), SessionContext(sql_mode=0, charset_client=45), source)

@@ -164,7 +164,7 @@ PARSED = (
     *("database", "sql_mode", "charset_client", "collation_connection", "collation_server", "collation_database"),
     "default_collation_for_utf8mb4",
 )
-OWN = ("timestamp", "insert_id", "last_insert_id", "rand_seeds", "user_variables", "thread_id")
+OWN = ("timestamp", "insert_id", "last_insert_id", "rand_seeds", "user_variables", "thread_id", "logged_text")
 
 
 @pytest.mark.parametrize("name", PARSED)
@@ -181,6 +181,7 @@ def test_timestamps_ids_and_user_variables_do_not_distinguish_statements(name: s
         "timestamp": 1.5,
         "rand_seeds": (3, 4),
         "user_variables": (("a", "'x\" y'"), ("b", "1")),
+        "logged_text": "QQ==",
     }
     other = dataclasses.replace(EVERY_FIELD, **{name: values.get(name, 99)})
     items = [(ItemKind.STATEMENT, b"DELETE FROM t", context) for context in (EVERY_FIELD, other)]

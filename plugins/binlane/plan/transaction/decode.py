@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
 from functools import partial
@@ -319,8 +320,8 @@ class _Dissection:
         if (facts.kind is StatementKind.TRANSACTION and facts.ends_or_begins) or error_outcome.is_no_alter(query):
             return None
         rule = self._left_out(event, query, facts, context)
-        if context.other_readings and (rule is not None or query.sql.isascii()):
-            # no lane gets it, or nobody would find it there: the precheck cannot ask about it
+        if context.other_readings and (query.sql.isascii() if rule is None else self._may_be_taken(context)):
+            # nobody would find it in a lane's file, or no lane gets it: the precheck cannot ask about it
             _refuse(event, self.log, f"a text that may be another statement in another character set ({WAY_ON}), which")
         if rule is not None:
             return FilteredPart(rule, None, RowCounts())
@@ -346,6 +347,17 @@ class _Dissection:
         session = (event.header.server_id, query.thread_id) if bound else None
         modes = self._in_modes_of_the_target(event, context)
         return StatementPart(sql, modes, facts, query, file, session, is_marked(event))
+
+    def _may_be_taken(self, context: SessionContext) -> bool:
+        """Whether a reading of the logged text may be about a database that the channel takes: it has the name of one,
+        or is the default database's."""
+        text = b64decode(context.logged_text)
+        sets = {context.charset_client, *(collation for collation, _ in context.other_readings)}
+        names = {context.database or ""}
+        for charset in sets:
+            read = decoded(text, replace(context, charset_client=charset))
+            names.update(re.findall(r"[\w$]+", read), re.split('[`"]', read))
+        return any(name and self.log.selection.database(name)[0] is not Extent.NONE for name in names)
 
     def _without_folders(self, event: RawEvent, sql: bytes, context: SessionContext) -> SessionContext:
         """The context in which the target ignores the folders of a table. Raises UnsupportedEventError if the statement

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _BEHIND: Final = ") binlane_end"
 _AT_END: Final = f"near '{_BEHIND}'"
+_HEADER: Final = 1024
+"""Bytes of a packet that are not the text's, with room to spare."""
 _SYNTAX: Final = frozenset({1064, 1149})
 _NAMES: Final = frozenset({1059, 1102, 1103, 1166, 1280, 1300})
 """Names that are too long, that end with a blank, or with bytes that are no character: no server takes them."""
@@ -40,10 +42,15 @@ class SyntaxParser:
 
     _connection: Any
     flavor: Flavor
+    _longest: int
+    """Bytes of a text that the server takes."""
 
     def takes(self, text: bytes, charset_client: str, sql_mode: int) -> bool:
         """Whether the text may be a statement in a session with this client character set and these bits of sql_mode,
-        whatever the other ones are. Raises the driver's error for a lost connection."""
+        whatever the other ones are; so does one that is too long for the server. Raises the driver's error for a lost
+        connection."""
+        if len(text) > self._longest:
+            return True
         modes = {sql_mode, sql_mode | _IGNORE_SPACE}
         if self.flavor is Flavor.MARIADB and sql_mode & MODES_OF_TEXT["ANSI_QUOTES"]:
             modes.update(sql_mode | grammar for grammar in _OTHER_GRAMMARS)
@@ -74,9 +81,11 @@ def syntax_parser(engine: Engine) -> Iterator[SyntaxParser]:
         flavor = Flavor.MARIADB if "MariaDB" in connection.get_server_info() else Flavor.MYSQL
         with connection.cursor() as cursor:
             cursor.execute("SET SESSION lc_messages = 'en_US'")
+            cursor.execute("SELECT @@max_allowed_packet")
+            longest = int(cursor.fetchall()[0][0]) - _HEADER
             cursor.execute(_DATABASES)
             _enter_any(connection, [str(name) for (name,) in cursor.fetchall()])
-        yield SyntaxParser(connection, flavor)
+        yield SyntaxParser(connection, flavor, longest)
     finally:
         connection.close()
 

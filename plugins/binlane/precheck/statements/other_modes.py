@@ -14,10 +14,10 @@ import functools
 import re
 from base64 import b64decode
 from collections.abc import Callable, Collection, Hashable, Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import islice
-from typing import Final, TypeAlias
+from typing import Final
 
 from binlane.model import Flavor, SessionContext, TableKey, version_number
 from binlane.precheck.situation.finding import Finding
@@ -35,7 +35,6 @@ from binlane.work.logged_statements import LaneStatement
 _MOST_FINDINGS: Final = 20
 _LETTERS: Final = re.compile(rb"[\x80-\xff]")
 _SET_OF: Final = {collation: name for name, collation in SETS.items()}
-Judge: TypeAlias = Callable[[], AbstractContextManager[SyntaxParser]]
 _BLANK: Final = re.compile("[\u00a0\ufffd]")
 """What may be a blank in another set: it ends a name without quotes."""
 _EXPECTED: Final = "the same statement whatever the session's client character set"
@@ -49,7 +48,12 @@ def check_other_modes(situation: Situation) -> Iterator[Finding]:
 def _all(situation: Situation) -> Iterator[Finding]:
     if not (situation.needs.statements or situation.needs.ddl):
         return
-    # the names are read where there are such statements alone
+    with ExitStack() as stack:
+        yield from _each(situation, functools.cache(lambda: _parser(situation, stack)))
+
+
+def _each(situation: Situation, parser: Callable[[], SyntaxParser | None]) -> Iterator[Finding]:
+    # the names are read, and a parser is asked for, where there are such statements alone
     seen, flavor, tables = set[Hashable](), situation.plan.flavor, frozenset[TableKey]()
     for logged, _ in situation.transactions_with(_LETTERS):
         tables = tables or _tables(situation)
@@ -59,7 +63,7 @@ def _all(situation: Situation) -> Iterator[Finding]:
         seen.add(named)
         found = read_in_another_set(item.payload, context, flavor, _names(tables))
         if found is None and context.other_readings:
-            found = split_in_another_set(context, _judge(situation))
+            found = split_in_another_set(context, parser())
         if found is not None:
             yield _finding(logged, found)
 
@@ -81,29 +85,26 @@ def _names(tables: frozenset[TableKey]) -> frozenset[str]:
     return frozenset(name for key in tables for name in (key.database, key.table) if not name.isascii())
 
 
-def _judge(situation: Situation) -> Judge | None:
+def _parser(situation: Situation, stack: ExitStack) -> SyntaxParser | None:
     """Who can say whether a text is a statement to the source: its own parser, or for an archive the target's, if it
     has the same grammar."""
     if situation.source is not None:
-        return situation.source.syntax_parser
+        return stack.enter_context(situation.source.syntax_parser())
     target = situation.target
     series = {version_number(each)[:2] for each in situation.logged_by}
-    if target.flavor is situation.plan.flavor and series == {target.number[:2]}:
-        return target.syntax_parser
-    return None
+    is_alike = target.flavor is situation.plan.flavor and series == {target.number[:2]}
+    return stack.enter_context(target.syntax_parser()) if is_alike else None
 
 
-def split_in_another_set(context: SessionContext, judge: Judge | None) -> str | None:
+def split_in_another_set(context: SessionContext, parser: SyntaxParser | None) -> str | None:
     """The client character set, and the modes, in which a logged text ends its names and literals elsewhere and may be
-    another statement; None if there are none. Without a judge each of the plan's readings may be one."""
+    another statement; None if there are none. Without a parser each of the plan's readings may be one."""
     text = b64decode(context.logged_text)
-    with ExitStack() as stack:
-        parser = None if judge is None or not context.other_readings else stack.enter_context(judge())
-        for collation, mode in context.other_readings:
-            name = _SET_OF[collation]
-            if parser is None or parser.takes(text, name, mode):
-                modes = ", ".join(each for each, bit in MODES_OF_TEXT.items() if mode & bit)
-                return f"another statement with character_set_client {name}{', ' if modes else ''}{modes}"
+    for collation, mode in context.other_readings:
+        name = _SET_OF[collation]
+        if parser is None or parser.takes(text, name, mode):
+            modes = ", ".join(each for each, bit in MODES_OF_TEXT.items() if mode & bit)
+            return f"another statement with character_set_client {name}{', ' if modes else ''}{modes}"
     return None
 
 
