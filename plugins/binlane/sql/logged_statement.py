@@ -14,7 +14,7 @@ from binlane.sql.accounts import StatementAccounts
 from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.parse.analyze import analyze
 from binlane.sql.parse.facts import StatementFacts, StatementKind
-from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, is_floating, lex
+from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, is_floating, lex, with_numbers
 from binlane.sql.parse.set_statement import clause_of
 
 _DATABASE: Final = frozenset({"DATABASE", "SCHEMA"})
@@ -71,11 +71,7 @@ class LoggedText:
     @property
     def tokens_with_numbers(self) -> Sequence[Token]:
         """The tokens, with the text of all numbers: lengths of columns."""
-        texts = (self.sql[begin:end] for begin, end in self.places)
-        return [
-            token._replace(text=text) if token.kind is TokenKind.NUMBER else token
-            for token, text in zip(self.tokens, texts, strict=True)
-        ]
+        return with_numbers(self.sql, self.tokens, self.places)
 
     @property
     def dialect(self) -> Dialect:

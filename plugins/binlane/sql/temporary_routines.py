@@ -16,7 +16,7 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.schema.letter_case import lower
 from binlane.sql.charset import dialect_in
-from binlane.sql.parse.lexer import Token, TokenKind, Unreadable, lex
+from binlane.sql.parse.lexer import Token, TokenKind, Unreadable, lex, with_numbers
 from binlane.sql.program_names import folded_name
 
 _Place = TypeVar("_Place")
@@ -73,16 +73,19 @@ def defined(tokens: Sequence[Token]) -> str:
     return found if verb == "CREATE" or (verb, found) == ("ALTER", "VIEW") else ""
 
 
-def tokens_of(text: str | None, flavor: Flavor, sql_mode: str = "") -> Sequence[Token] | None:
-    """The tokens of a body; None if nobody can read them. ``sql_mode``: of who made it."""
+def tokens_of(
+    text: str | None, flavor: Flavor, sql_mode: str = "", *, has_numbers: bool = False
+) -> Sequence[Token] | None:
+    """The tokens of a body; None if nobody can read them. ``sql_mode``: of who made it. ``has_numbers``: with the text
+    of all numbers."""
     if text is None:
         return None
-    found = list[Token]()
+    found, places = list[Token](), list[tuple[int, int]]()
     try:
-        lex(text, dialect_in(sql_mode, flavor), found)
+        lex(text, dialect_in(sql_mode, flavor), found, places if has_numbers else None)
     except Unreadable:
         return None
-    return found
+    return with_numbers(text, found, places) if has_numbers else found
 
 
 @dataclass(slots=True)

@@ -55,11 +55,20 @@ TABLES = {
 }
 
 
-def named(body: str, event: str = "UPDATE", *, is_before: bool = False) -> list[str]:
-    tokens = tokens_of(body, Flavor.MYSQL)
+def named(body: str, event: str = "UPDATE", *, is_before: bool = False, parameters: str = "") -> list[str]:
+    tokens = tokens_of(body, Flavor.MYSQL, has_numbers=True)
     assert tokens is not None
     difference = Difference(TableKey("a", "fired"), "trigger a.t", "", "", is_trigger=bool(event))
-    of = Body(difference, "a", tokens, by_definer=True, events=frozenset({event} - {""}), is_before=is_before)
+    given = tokens_of(parameters, Flavor.MYSQL, has_numbers=True) or ()
+    of = Body(
+        difference,
+        "a",
+        tokens,
+        by_definer=True,
+        events=frozenset({event} - {""}),
+        is_before=is_before,
+        parameters=given,
+    )
     return [part.what for part in effects_in_turn(of, TABLES.get, ())]
 
 
@@ -196,3 +205,71 @@ FOUND = {
 @pytest.mark.parametrize(("body", "is_named"), FOUND.items())
 def test_an_update_finds_one_row_for_each_only_by_values_that_both_compare_alike(body: str, is_named: bool) -> None:
     assert any("in which the last row remains" in part for part in named(body)) is is_named
+
+
+ROUNDED = "a sum that may be rounded at each row in a.acc"
+TIED = "GREATEST() of equal values that may differ in a.acc"
+IN_TURN = {
+    "SET bal = bal + NEW.amount": ROUNDED,
+    "SET bal = bal + NEW.cents * NEW.cents": ROUNDED,
+    "SET bal = bal + NEW.n / 2": ROUNDED,
+    "SET bal = bal + NEW.n * 0.005": ROUNDED,
+    "SET bal = bal + NEW.n * 1e0": ROUNDED,
+    "SET bal = bal + NEW.s": ROUNDED,
+    "SET bal = bal + SOMETHING(NEW.n)": ROUNDED,
+    "SET i = i + NEW.amount": ROUNDED,
+    "SET i = i + NEW.f": ROUNDED,
+    "SET x = x + NEW.n": ROUNDED,
+    "SET bal = IFNULL(bal, 0) + NEW.may": ROUNDED,
+    "SET s = GREATEST(s, NEW.s)": TIED,
+    "SET s = LEAST(s, NEW.s)": TIED.replace("GREATEST", "LEAST"),
+    "SET x = GREATEST(x, NEW.f)": TIED,
+    "SET n = GREATEST(n, NEW.s)": TIED,
+    "SET at = GREATEST(at, NEW.s)": TIED,
+}
+IN_ANY_ORDER = [
+    "SET bal = bal + NEW.cents",
+    "SET bal = bal + NEW.may",
+    "SET bal = bal - OLD.cents + NEW.cents",
+    "SET bal = bal + NEW.cents * NEW.n",
+    "SET bal = bal + NEW.cents - NEW.n * 2 + 0.01",
+    "SET bal = bal + IF(NEW.n, NEW.cents, 0)",
+    "SET bal = IFNULL(bal, 0) + NEW.cents",
+    "SET bal = IFNULL(bal, 0) + IFNULL(NEW.may, 0)",
+    "SET i = i + 1 + NEW.n",
+    "SET i = GREATEST(i, NEW.amount, 3)",
+    "SET at = GREATEST(at, NEW.ts)",
+]
+
+
+@pytest.mark.parametrize(("values", "expected"), IN_TURN.items())
+def test_sums_that_are_rounded_and_equal_values_depend_on_the_first_row(values: str, expected: str) -> None:
+    assert named(f"UPDATE acc {values} WHERE id = NEW.n") == [expected]
+
+
+@pytest.mark.parametrize("values", IN_ANY_ORDER)
+def test_sums_of_digits_that_the_column_has_do_not(values: str) -> None:
+    assert named(f"UPDATE acc {values} WHERE id = NEW.n") == []
+
+
+@pytest.mark.parametrize(("kind", "is_named"), [("INT", False), ("NUMERIC(9,2)", False), ("DEC(9, 3)", True)])
+def test_variables_and_parameters_have_the_digits_of_their_types(kind: str, is_named: bool) -> None:
+    update = "UPDATE acc SET bal = bal + v WHERE id = 1"
+    assert bool(named(f"BEGIN DECLARE v {kind} DEFAULT NEW.n; {update}; END")) is is_named
+    assert bool(named(update, "", parameters=f"IN y text, v {kind}")) is is_named
+
+
+@pytest.mark.parametrize(
+    ("inserted", "update", "is_named"),
+    [
+        ("NEW.cents", "bal + NEW.cents", False),
+        ("NEW.amount", "bal + NEW.amount", True),
+        ("NEW.amount", "bal + VALUES(bal)", False),
+        ("NEW.n * 2", "bal + NEW.n * 3", True),
+        ("NEW.n > 1", "bal + NEW.n > 1", True),
+        ("NEW.cents", "GREATEST(bal, VALUES(bal))", False),
+    ],
+)
+def test_what_the_first_row_inserts_and_the_others_add(inserted: str, update: str, is_named: bool) -> None:
+    body = f"INSERT INTO sums (id, bal) VALUES (NEW.n, {inserted}) ON DUPLICATE KEY UPDATE bal = {update}"
+    assert bool(named(body)) is is_named

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 from binlane.model import ItemKind, SessionContext, TableKey
 from binlane.precheck.situation.situation import Situation, programs_made_by
 from binlane.precheck.statements.window_statements import ReachingStatement, reaching_statements
-from binlane.schema.programs import SECURITY, Program
+from binlane.schema.programs import PARAMETERS, SECURITY, Program
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.facts import StatementKind
@@ -57,6 +57,7 @@ class Body(NamedTuple):
     difference: Difference
     database: str
     tokens: Sequence[Token]
+    """With the texts of numbers."""
     by_definer: bool
     """It runs with its definer's privileges."""
     events: frozenset[str] = frozenset()
@@ -69,6 +70,8 @@ class Body(NamedTuple):
     """It is a trigger that runs before the row is there."""
     full_group_by: bool | None = None
     """Whether its ``sql_mode`` has ONLY_FULL_GROUP_BY; None for a view, which has that of the statement."""
+    parameters: Sequence[Token] = ()
+    """Of a routine whose text is the body alone, with the texts of numbers: ``IN x int, IN y int``."""
 
 
 Find: TypeAlias = Callable[[Body], Iterator[BodyPart]]
@@ -134,7 +137,8 @@ def bodies(situation: Situation) -> Iterator[Body]:
             if each.text is None or marks in seen:
                 continue
             seen.add(marks)
-            tokens = tokens_of(each.text, flavor, each.sql_mode)
+            tokens = tokens_of(each.text, flavor, each.sql_mode, has_numbers=True)
+            parameters = tokens_of(each.facts.get(PARAMETERS), flavor, has_numbers=True)
             difference, by_definer = as_difference(each), _runs_as_definer(each)
             is_before = _BEFORE in each.time.upper()
             is_full = None if each.kind == "view" else _FULL_GROUP_BY in each.sql_mode.upper().split(",")
@@ -148,6 +152,7 @@ def bodies(situation: Situation) -> Iterator[Body]:
                 each.name,
                 is_before,
                 is_full,
+                parameters or (),
             )
     for text in situation.every_text:
         for key, database in programs_made_by(text):
@@ -158,7 +163,7 @@ def bodies(situation: Situation) -> Iterator[Body]:
             yield Body(
                 difference,
                 database,
-                text.tokens,
+                text.tokens_with_numbers,
                 by_definer,
                 events,
                 name=name,

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 from binlane.model import TableKey
 from binlane.precheck.statements.body_parts import Body, BodyPart
+from binlane.precheck.statements.row_values import TypeOf, declared, leaves_one
 from binlane.schema.common_values import are_alike, differs
 from binlane.schema.derived_tables import DERIVED
 from binlane.schema.kept_values import keeps
@@ -23,6 +24,8 @@ from binlane.sql.parse.row_effects import (
     Upsert,
     added,
     assignments,
+    change_by,
+    change_of,
     has_row_beside,
     reads,
     types_of_variables,
@@ -30,8 +33,6 @@ from binlane.sql.parse.row_effects import (
     writes,
 )
 from binlane.sql.programs.of_server import catches_errors
-
-_FLOATS: Final = ("float", "double")
 
 
 def effects_in_turn(
@@ -65,6 +66,13 @@ def effects_in_turn(
         yield BodyPart(what, needs_rows=True, reads=frozenset(read))
 
 
+_IN_TURN: Final = {
+    Change.SUM: "a sum that may be rounded at each row",
+    Change.GREATEST: "GREATEST() of equal values that may differ",
+    Change.LEAST: "LEAST() of equal values that may differ",
+}
+
+
 class _Rows:
     """The rows that fire a trigger, or are at hand in a routine, and what the body makes of them."""
 
@@ -72,7 +80,7 @@ class _Rows:
         self.body = body
         self.fired = fired
         self.written = written
-        self.variables = types_of_variables(body.tokens)
+        self.variables = types_of_variables(body.tokens, body.parameters)
         # of a row that is not there yet: an AUTO_INCREMENT is 0, and no key has told its values apart
         self.told = None if body.is_before and "INSERT" in body.events else fired
 
@@ -92,8 +100,8 @@ class _Rows:
             kinds = {other.change for other in same}
             if Change.OTHER in kinds or len(kinds) > 1 or any(_may_be_of(name, changed) for name in each.added):
                 yield _part(f"an UPDATE of {each.table or 'a query'} in which the last row remains")
-            elif _type_of(changed, each.column) in _FLOATS:
-                yield _part(f"a sum of floating-point numbers in {each.table}")
+            elif not leaves_one(each.change, _column(changed, each.column), each.value, self._type_in(changed)):
+                yield _part(f"{_IN_TURN[each.change]} in {each.table}")
 
     def leave_the_same(self, upsert: Upsert, every: Sequence[Upsert]) -> bool:
         """Whether no two rows meet on a key, or leave the same whichever comes first. ``every``: the upserts into the
@@ -161,10 +169,25 @@ class _Rows:
             rest = added(name, update)
             texts = [] if rest is None else _texts(rest)
             texts = texts[1:] if texts[:1] == ["+"] else texts
-            is_same = texts in (_texts(value), ["values", "(", name, ")"])
-            if not is_same or _type_of(written, name) in _FLOATS:
+            is_inserted = texts == ["values", "(", name, ")"]
+            if not is_inserted and texts != _texts(value):
+                return False
+            change = change_by(update) if is_inserted else change_of(name, update)
+            if not leaves_one(change, _column(written, name), update, self._type_in(written)):
                 return False
         return True
+
+    def _type_in(self, changed: Table | None) -> TypeOf:
+        """What names in a value stand for, of a column of a table."""
+
+        def found(name: Column) -> Definition | None:
+            if name.qualifier in FIRING:
+                return _column(self.fired, name.name)
+            if not name.qualifier and name.name in self.variables:
+                return declared(name.name, self.variables[name.name])
+            return _column(changed, name.name)
+
+        return found
 
 
 _Pairs: TypeAlias = Sequence[tuple[Definition, Column]]
@@ -242,11 +265,6 @@ def _texts(tokens: Sequence[Token]) -> list[str]:
 def _column(table: Table | None, name: str | None) -> Definition | None:
     columns = () if table is None else table.columns
     return next((each for each in columns if each.name.lower() == (name or "").lower()), None)
-
-
-def _type_of(table: Table | None, name: str) -> str | None:
-    column = _column(table, name)
-    return None if column is None else column.data_type
 
 
 def _takes_for_equal(table: Table, part: KeyColumn) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import re
 import string
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
@@ -196,6 +196,14 @@ def lex(
             gap = False
     if in_version:
         raise Unreadable("a version comment without an end")
+
+
+def with_numbers(sql: str, tokens: Sequence[Token], places: Sequence[tuple[int, int]]) -> list[Token]:
+    """The tokens of a text, with the text of all numbers."""
+    return [
+        token._replace(text=sql[begin:end]) if token.kind is TokenKind.NUMBER else token
+        for token, (begin, end) in zip(tokens, places, strict=True)
+    ]
 
 
 def _tail(sql: str, at: int, into: list[Token], patterns: _Patterns) -> str | None:

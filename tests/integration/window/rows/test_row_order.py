@@ -25,10 +25,19 @@ TABLES = (
     "INSERT INTO last VALUES (0)",
     "CREATE TRIGGER lasting AFTER UPDATE ON k_2 FOR EACH ROW UPDATE last SET v = NEW.w",
     "CREATE TRIGGER noting AFTER DELETE ON k_2 FOR EACH ROW INSERT INTO journal (v) VALUES (OLD.w)",
-    "CREATE TABLE moments (ts DATETIME(6) PRIMARY KEY, n INT, amount INT, KEY (n))",
+    "CREATE TABLE moments (ts DATETIME(6) PRIMARY KEY, n INT, amount DECIMAL(12, 4), KEY (n))",
     "CREATE TABLE by_day (d DATE PRIMARY KEY, n INT)",
+    "CREATE TABLE sums (id INT PRIMARY KEY, total DECIMAL(12, 2), counted DECIMAL(12, 2))",
+    "INSERT INTO sums VALUES (1, 0, 0)",
+    "CREATE TABLE counted (v INT, w INT)",
+    "INSERT INTO counted VALUES (1, 2), (2, 3)",
     "CREATE TRIGGER daily AFTER UPDATE ON moments FOR EACH ROW"
     " INSERT INTO by_day (d, n) VALUES (NEW.ts, NEW.n) ON DUPLICATE KEY UPDATE n = NEW.n",
+    "CREATE TRIGGER totalling AFTER DELETE ON moments FOR EACH ROW"
+    " UPDATE sums SET total = total - OLD.amount WHERE id = 1",
+    "CREATE PROCEDURE count_in(IN added DECIMAL(9, 2), by_day_of INT)"
+    " UPDATE sums SET counted = counted + added + 0.05 WHERE id = 1",
+    "CREATE TRIGGER counting AFTER UPDATE ON counted FOR EACH ROW CALL count_in(NEW.w, 1)",
     "CREATE TABLE named (c VARCHAR(9) PRIMARY KEY, a INT NOT NULL, b INT NOT NULL, v INT, UNIQUE (a, b))",
     "CREATE TABLE filled (id INT PRIMARY KEY, c VARCHAR(64) DEFAULT (UUID()))",
     "CREATE TRIGGER naming BEFORE UPDATE ON fired FOR EACH ROW SET NEW.v = @@server_id",
@@ -132,6 +141,7 @@ SETTLED = (
     "INSERT INTO filled VALUES (1, 'given')",
     "INSERT INTO filled SET id = 2, c = 'given'",
     "INSERT INTO fired VALUES (1, 1, 1)",
+    "UPDATE counted SET w = w + 1",
 )
 
 
@@ -201,6 +211,7 @@ def test_the_columns_of_a_view_that_the_window_makes_and_drops_have_the_names_of
 BESIDE_GROUP = "a column beside GROUP BY for rows in an order that no key settles"
 BEHIND = {
     "UPDATE moments SET amount = 2 WHERE n < 3": "UPDATE into tenant_1.by_day, in which the first row",
+    "DELETE FROM moments WHERE n < 9": "a sum that may be rounded at each row in tenant_1.sums of trigger",
     "UPDATE k SET w = 1000 * drawn()": "RAND() of each row of function tenant_1.drawn",
     "INSERT INTO given SELECT v, w FROM grouped": f"{BESIDE_GROUP} of view tenant_1.grouped",
     "INSERT INTO firing VALUES (1)": f"{BESIDE_GROUP} of trigger tenant_1.of_groups",
