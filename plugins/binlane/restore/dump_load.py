@@ -54,7 +54,7 @@ _DATABASE: Final = re.compile(
 )
 _INTO: Final = re.compile(
     rb"(?:INSERT|REPLACE)\s+(?:IGNORE\s+)?INTO\s+`((?:[^`]|``)+)`\s*"
-    rb"(?:\(((?:\s*`(?:[^`]|``)+`\s*,?)+)\)\s*)?VALUES?(?=[\s(])",
+    rb"(?:\((\s*`(?:[^`]|``)+`\s*(?:,\s*`(?:[^`]|``)+`\s*)*)\)\s*)?VALUES?(?=[\s(])",
     re.IGNORECASE,
 )
 _NAME: Final = re.compile(rb"`((?:[^`]|``)+)`")

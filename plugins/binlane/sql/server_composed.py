@@ -26,6 +26,9 @@ _QUOTED: Final = rb"`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\""
 """Double quotes under ANSI_QUOTES."""
 _NAME: Final = rb"(?:" + _QUOTED + rb"|[\w$\x80-\xff]+)"
 """Without quotes under ``sql_quote_show_create = 0``."""
+QUOTED_PART: Final = rb"`[^`]*`|\"[^\"]*\""
+"""For repetitions: a name with a doubled quote is two parts, one behind the other. ``_QUOTED`` could take it as one or
+as two, and a text with n of them that does not match would be tried 2 to the n times."""
 _IN_DATABASE: Final = _NAME + rb"(?:\." + _NAME + rb")?"
 """Servers write the database where it is not the session's, or was given."""
 _LIKE_COMPOSED: Final = re.compile(
@@ -47,12 +50,12 @@ _ACCOUNT: Final = re.compile(
 )
 """Account statements that MySQL rewrites (``rewrite_query``); it logs GRANT role, REVOKE, RENAME and DROP unchanged."""
 _COMPOSED_GRANT: Final = re.compile(
-    rb"\s*GRANT\b(?:" + _QUOTED + rb"|[^'`\"])*? ON (?:" + _QUOTED + rb"|[^'`\"])*? TO '", re.I
+    rb"\s*GRANT\b(?:" + QUOTED_PART + rb"|[^'`\"])*? ON (?:" + QUOTED_PART + rb"|[^'`\"])*? TO '", re.I
 )
 _REWRITES: Final = (8, 0, 0)
 """From MySQL 8.0 on a GRANT of privileges has no literals, and all its names come from the server's dictionary."""
 _COMMENT: Final = re.compile(rb"\n    COMMENT '(?P<spelled>(?:[^'\\]|\\.|'')*)'\n", re.S)
-_IS_ROUTINE: Final = re.compile(rb"CREATE (?:" + _QUOTED + rb"|[^\n(`\"])*?\b(?:PROCEDURE|FUNCTION|PACKAGE) ")
+_IS_ROUTINE: Final = re.compile(rb"CREATE (?:" + QUOTED_PART + rb"|[^\n(`\"])*?\b(?:PROCEDURE|FUNCTION|PACKAGE) ")
 _AS_GIVEN: Final = {
     "DIRECTORY": frozenset({"", "INDEX", "PARTITION"}),
     "SECONDARY_ENGINE": frozenset({"", "SECONDARY_ENGINE_ATTRIBUTE", "PARTITION"}),

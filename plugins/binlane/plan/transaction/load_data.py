@@ -29,6 +29,7 @@ from binlane.errors import TruncatedEventError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SessionContext
 from binlane.sql.charset import has_plain_backslashes, is_utf8_client
+from binlane.sql.server_composed import QUOTED_PART
 
 FILE_NAME: Final = "binlane"
 """The file name that the target asks for; no such file exists."""
@@ -46,7 +47,7 @@ _SEPARATORS: Final = re.compile(
 )
 """The clauses that the server composes, whatever the client's text was: with all separators, and with backslashes,
 whatever the session's sql_mode is. The rest of the statement is the client's text, or has no literals."""
-_NAMES: Final = re.compile(rb"(?:`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|[^`\"])*?(?: SET (?=\S)|\Z)", re.DOTALL)
+_NAMES: Final = re.compile(rb"(?:" + QUOTED_PART + rb"|[^`\"])*?(?: SET (?=\S)|\Z)", re.DOTALL)
 """Columns and variables behind those clauses, quoted, under ANSI_QUOTES in double quotes, or not at all."""
 _ESCAPED: Final[Mapping[bytes, bytes]] = {b"0": b"\0", b"b": b"\b", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 """What the servers write behind a backslash (``pretty_print_str``); other bytes stand for themselves."""

@@ -28,7 +28,8 @@ _GRANT: Final = re.compile(
     re.DOTALL,
 )
 _COLUMN: Final = re.compile(r"`((?:[^`]|``)+)`|([^`,\s]+)")
-_COLUMNS: Final = re.compile(r"\((?:`(?:[^`]|``)+`|[^`)])*\)")
+_COLUMNS: Final = re.compile(r"\((?:`[^`]*`|[^`)])*\)")
+"""A name with a doubled quote is two parts, one behind the other: so each byte has one reading."""
 _OF_COLUMNS: Final = re.compile(rf"(?P<name>[A-Z][A-Z ]*[A-Z]) (?P<columns>{_COLUMNS.pattern})")
 _ROLE: Final = re.compile(r"GRANT (?P<roles>[^ ].*?) TO .*?(?P<admin> WITH ADMIN OPTION)?")
 _ROLES: Final = re.compile(rf"{ACCOUNT_PATTERN}(?:,|\Z)")

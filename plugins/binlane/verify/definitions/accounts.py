@@ -318,7 +318,7 @@ _ROLES: Final = "roles"
 _OPTION: Final = "GRANT OPTION"
 _ROLE: Final = re.compile(r"`(?:[^`]|``)+`(?:@`(?:[^`]|``)+`)?")
 _ROUTINE: Final = re.compile(r"(?:FUNCTION|PROCEDURE) ")
-_PRIVILEGE: Final = re.compile(r"[A-Z][A-Z ]*[A-Z](?: \((?:`(?:[^`]|``)+`|[^`)])*\))?")
+_PRIVILEGE: Final = re.compile(r"[A-Z][A-Z ]*[A-Z](?: \((?:`[^`]*`|[^`)])*\))?")
 _ANY_PRIVILEGE: Final = re.compile(_PRIVILEGE.pattern.replace("A-Z ", "A-Z_ "))
 _OF_TABLES: Final = frozenset(
     {

@@ -140,7 +140,7 @@ def _option(option: str, parts: Mapping[str, str], source: str | None) -> tuple[
 
 _COLLATIONS: Final = ("DEFAULT CHARSET", "COLLATE")
 _COLLATION: Final = re.compile(
-    r"(`(?:[^`]|``)+` \w+(?:\((?:[^')]|'(?:[^'\\]|''|\\.)*')*\))?)(?: CHARACTER SET \w+)?(?: COLLATE \w+)?", re.DOTALL
+    r"(`(?:[^`]|``)+` \w+(?:\((?:[^')]|'(?:[^'\\]|\\.)*')*\))?)(?: CHARACTER SET \w+)?(?: COLLATE \w+)?", re.DOTALL
 )
 _SEQUENCE: Final = re.compile(r"CREATE SEQUENCE `(?:[^`]|``)+` (.*?)(?: ENGINE=\w+.*)?", re.DOTALL)
 _DEFAULT: Final = re.compile(
