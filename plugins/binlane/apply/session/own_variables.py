@@ -31,7 +31,8 @@ def require_own_values(session: LaneSession, checked: Mapping[str, str]) -> None
         lasts = "in its option file, too" if session.flavor is Flavor.MARIADB else "or SET PERSIST"
         raise ApplyError(
             f"target: {name}: expected {ours or 'nothing'}, as when the window was checked, found "
-            f"{theirs or 'nothing'}: the server was started again, or somebody has set it; nothing was written with "
-            f"it: SET GLOBAL it on the target to the former value ({lasts}: the next start forgets SET GLOBAL), then "
-            "run again; or, if the data is the same by both, set allow_unsafe in the channel's file"
+            f"{theirs or 'nothing'}: the server was started again, and nothing was written with it; or somebody has "
+            "set it, and statements of this window may have run with it (then verify --full behind the window). SET "
+            f"GLOBAL it on the target to the former value ({lasts}: the next start forgets SET GLOBAL), then run "
+            "again; or, if the data is the same by both, set allow_unsafe in the channel's file"
         )
