@@ -114,9 +114,9 @@ class RowComparison:
         self.sql.forget_tables()
 
     def compare(self, item: Item, seqno: int) -> None:
-        """Compare the rows of an item and note those that differ; nothing is written. The session's modes are the usual
-        ones then. Raises DriftError for rows that can be neither recorded nor overwritten, ApplyError for rows that
-        cannot be compared, and the driver's errors."""
+        """Compare the rows of an item and note those that differ; nothing is written. The session's mode and time zone
+        are the usual ones then, whatever they were before. Raises DriftError for rows that can be neither recorded nor
+        overwritten, ApplyError for rows that cannot be compared, and the driver's errors."""
         users_tables(item.payload, self.sql.guard)
         self.sql.enter()
         self._compare(item, seqno)

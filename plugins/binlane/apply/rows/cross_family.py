@@ -32,7 +32,7 @@ from binlane.binlog.types.column_types import by_statements
 from binlane.binlog.types.type_codes import ColumnType
 from binlane.errors import DriftError
 from binlane.lazy_dataclass import dataclass
-from binlane.model import Flavor, Item, ItemKind, RowCounts, TableKey
+from binlane.model import Flavor, Item, RowCounts, TableKey
 
 if TYPE_CHECKING:
     from binlane.apply.rows.table_guard import TableGuard
@@ -95,30 +95,30 @@ class FamilyRows:
                 yield False, replace(item, payload=with_plain_updates(item.payload, self.guard.source))
                 continue
             total = RowCounts()
-            for by_sql, part in self._split(item.payload):
+            for by_sql, part in self._split(item):
                 total += part.rows
                 yield by_sql, part
             if total != item.rows:
                 raise DriftError(f"expected {item.rows} in an item of the block, decoded {total}")
 
-    def _split(self, payload: bytes) -> Iterator[tuple[bool, Item]]:
-        """The payload's rows events, each with its TABLE_MAP, joined as long as they go to the same writer.
+    def _split(self, item: Item) -> Iterator[tuple[bool, Item]]:
+        """The item's rows events, each with its TABLE_MAP, joined as long as they go to the same writer.
 
         No part is longer than the payload, which fits the target's max_allowed_packet.
         """
-        part, rows, current = b"", RowCounts(), False
+        payload, part, rows, current = item.payload, b"", RowCounts(), False
         for table, event in rows_with_tables(payload, self._mapped):
             parsed = parse_rows(event)
             piece = table.event + ending_statement(event)
             if not table.by_sql:
                 piece = with_plain_updates(piece, self.guard.source)
             if part and (table.by_sql != current or len(part) + len(piece) > len(payload)):
-                yield current, Item(ItemKind.ROWS, part, rows)
+                yield current, replace(item, payload=part, rows=rows)
                 part, rows = b"", RowCounts()
             part, current = part + piece, table.by_sql
             rows += ROW_COUNTS[parsed.kind](count_rows(parsed, table.table))
         if part:
-            yield current, Item(ItemKind.ROWS, part, rows)
+            yield current, replace(item, payload=part, rows=rows)
 
     def _mapped(self, event: bytes) -> _Mapped:
         known = self._known.get(event[DEFINITION])

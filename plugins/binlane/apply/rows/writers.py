@@ -179,9 +179,9 @@ class BlockWriter:
             self.context.enter_rows(context)
             return self.rows.write(items, seqno)
         written = RowCounts()
+        self.context.leave()
         for item in items:
-            # a comparison has the session in modes of its own, and the rows' modes must hold behind it
-            self.context.leave()
+            # a comparison has a mode and a zone of its own, and leaves the usual ones
             self.comparison.compare(item, seqno)
             self.context.enter_rows(context)
             written += self.rows.write(iter((item,)), seqno)

@@ -86,6 +86,13 @@ def _settable(mode: int, flavor: Flavor) -> int:
 
 
 _MODE: Final = "sql_mode"
+_USUAL_MODES: Final = frozenset(USUAL_MODE[Flavor.MYSQL].split(","))
+_USUAL_OF_ROWS: Final = {
+    _MODE: f"'{USUAL_MODE[Flavor.MYSQL]}'",
+    "time_zone": "DEFAULT",
+    "lc_time_names": "'en_US'",
+}
+"""What rows may have of their session on MySQL, with the values of a session that writes none."""
 _EXPLICIT_DEFAULTS: Final = "explicit_defaults_for_timestamp"
 _INSERT_HISTORY: Final = "system_versioning_insert_history"
 _CASCADE_TRIGGERS: Final = "enable_cascade_triggers"
@@ -160,14 +167,8 @@ class ContextSetter:
     _collations: Mapping[str, str] = field(default_factory=dict)
     _entered: bool = False
     _reads_few: bool = False
-    _in_mode: bool = False
-    """The session has the modes of rows."""
-    _in_zone: bool = False
-    """The session has the time zone of rows."""
-    _in_locale: bool = False
-    """The session has the ``lc_time_names`` of rows."""
-    _own_modes: frozenset[str] | None = None
-    """The session's modes without those of rows and statements; None until they are read."""
+    _of_rows: tuple[str, ...] = ()
+    """The variables that the session has from rows: names of ``_USUAL_OF_ROWS``."""
     _own_collation: str = ""
     _database: str | None = field(default=None)
     _is_renewed: bool = False
@@ -206,40 +207,40 @@ class ContextSetter:
             own = f", collation_connection = {self._own_collation}{self._no_insert_id()}"
             whole = f", {_ROW_IMAGE} = DEFAULT" if self._reads_few else ""
             self.session.execute("SET SESSION " + ", ".join(self._assignments(usual)) + own + whole)
-            self._entered, self._reads_few, self._own_modes = False, False, None
+            self._entered, self._reads_few = False, False
 
     def enter_rows(self, context: SessionContext | None) -> None:
         """Take back the last statement's context; then columns of rows are computed in these modes, of those that
         change a value, and in the target's own of all others, in the time zone, if it has one, and in the locale. None:
         the rows see none of them."""
-        self.leave()
-        mode = None if context is None else context.sql_mode
-        if context is None or mode is None or self.session.flavor is not Flavor.MYSQL:
-            return
-        if context.time_zone is not None:
-            self._in_zone = True
-            self.session.execute(f"SET SESSION time_zone = {_quoted(context.time_zone)}")
-        if self._own_modes is None:
-            self._own_modes = frozenset(str(self.session.value("SELECT @@session.sql_mode")).split(",")) - {""}
-        wanted = self._own_modes - frozenset(EVALUATED.values()) | frozenset(evaluated(mode))
-        if wanted != self._own_modes:
-            self._in_mode = True
-            self.session.execute(f"SET SESSION sql_mode = _ascii'{','.join(sorted(wanted))}'")
-        locale = context.lc_time_names or 0
-        if locale:
-            self._in_locale = True
-            self.session.execute(f"SET SESSION lc_time_names = {int(locale)}")
+        if self._entered:
+            self.leave()
+        self._set_of_rows({} if context is None else self._wanted_by_rows(context))
 
     def _leave_rows(self) -> None:
-        if self._in_mode:
-            self.session.execute(f"SET SESSION sql_mode = '{USUAL_MODE[self.session.flavor]}'")
-            self._in_mode, self._own_modes = False, None
-        if self._in_zone:
-            self.session.execute("SET SESSION time_zone = DEFAULT")
-            self._in_zone = False
-        if self._in_locale:
-            self.session.execute("SET SESSION lc_time_names = 'en_US'")
-            self._in_locale = False
+        self._set_of_rows({})
+
+    def _wanted_by_rows(self, context: SessionContext) -> dict[str, str]:
+        """The values of ``_USUAL_OF_ROWS`` that rows have in place of the usual ones."""
+        mode, wanted = context.sql_mode, dict[str, str]()
+        if mode is None or self.session.flavor is not Flavor.MYSQL:
+            return wanted
+        if context.time_zone is not None:
+            wanted["time_zone"] = _quoted(context.time_zone)
+        modes = _USUAL_MODES - frozenset(EVALUATED.values()) | frozenset(evaluated(mode))
+        if modes != _USUAL_MODES:
+            wanted[_MODE] = f"_ascii'{','.join(sorted(modes))}'"
+        if context.lc_time_names:
+            wanted["lc_time_names"] = str(int(context.lc_time_names))
+        return wanted
+
+    def _set_of_rows(self, wanted: Mapping[str, str]) -> None:
+        """Give the session these values and the usual ones of all that it has from rows before, by one statement. What
+        it has already is set again: a writer of statements has a mode and a zone of its own, and takes them back."""
+        values = {name: _USUAL_OF_ROWS[name] for name in self._of_rows} | dict(wanted)
+        if values:
+            self._of_rows = tuple(wanted)
+            self.session.execute("SET SESSION " + ", ".join(f"{name} = {value}" for name, value in values.items()))
 
     def _remember_collation(self) -> None:
         if not self._own_collation:

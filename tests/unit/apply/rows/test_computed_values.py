@@ -7,14 +7,19 @@ from types import SimpleNamespace
 from typing import Any, Final, cast
 
 import pytest
+from pymysql.constants import CLIENT
 
+from binlane.apply.rows.binlog import BinlogRows
 from binlane.apply.rows.computed_values import computed_otherwise
 from binlane.apply.rows.conflict_detect import RowComparison
+from binlane.apply.rows.cross_family import FamilyRows
 from binlane.apply.rows.sql import SqlRows
 from binlane.apply.rows.writers import BlockWriter
 from binlane.apply.session.context import ContextSetter
 from binlane.model import Flavor, Item, ItemKind, RowCounts, SessionContext, TableKey
 from binlane.schema.model import Column, Generated, Table
+from binlane.sessions.pins import USUAL_MODE
+from tests.unit.binlog.test_rows_payload import rows, table_map
 
 KEY: Final = TableKey("shop", "t")
 CUT: Final = 1 << 32
@@ -30,21 +35,21 @@ class Session:
     connection = SimpleNamespace(client_flag=2)
 
     def __init__(self) -> None:
-        self.zone, self.mode = "DEFAULT", "usual"
+        self.zone, self.mode, self.locale = "DEFAULT", "usual", "'en_US'"
         self.at_events = list[tuple[str, str]]()
+        self.sent = list[str]()
 
     def execute(self, sql: str) -> int:
+        self.sent.append(sql)
         for part in sql.removeprefix("SET SESSION ").split(", "):
             name, _, value = part.partition(" = ")
             if name == "time_zone":
                 self.zone = value
             elif name == "sql_mode":
                 self.mode = value
+            elif name == "lc_time_names":
+                self.locale = value
         return 0
-
-    def value(self, sql: str) -> str:
-        assert sql == "SELECT @@session.sql_mode"
-        return self.mode
 
 
 def test_row_events_have_the_modes_of_their_session_behind_a_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,6 +73,42 @@ def test_row_events_have_the_modes_of_their_session_behind_a_comparison(monkeypa
     assert [zone for zone, _ in session.at_events] == ["'+09:00'"] * 2
     assert all("TIME_TRUNCATE_FRACTIONAL" in mode for _, mode in session.at_events)
     assert session.zone == "DEFAULT"
+    # the comparison's two and one for the rows of each item, and one behind them all
+    assert len(session.sent) == 3 * 2 + 1
+
+
+def test_rows_of_another_session_take_back_what_they_do_not_have_in_the_same_statement() -> None:
+    session = Session()
+    setter = ContextSetter(cast(Any, session))
+    usual = f"'{USUAL_MODE[MYSQL]}'"
+    setter.enter_rows(SessionContext(sql_mode=CUT, time_zone="+09:00", lc_time_names=1))
+    assert (session.zone, "TIME_TRUNCATE_FRACTIONAL" in session.mode, session.locale) == ("'+09:00'", True, "1")
+    setter.enter_rows(SessionContext(sql_mode=CUT, time_zone="+01:00"))
+    assert (session.zone, "TIME_TRUNCATE_FRACTIONAL" in session.mode, session.locale) == ("'+01:00'", True, "'en_US'")
+    setter.enter_rows(None)
+    assert (session.zone, session.mode, session.locale) == ("DEFAULT", usual, "'en_US'")
+    assert len(session.sent) == 3
+    setter.enter_rows(None)
+    setter.leave()
+    assert len(session.sent) == 3
+
+
+def test_rows_of_the_other_family_keep_their_session_where_statements_write_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session = SimpleNamespace(flavor=MARIADB, connection=SimpleNamespace(client_flag=CLIENT.FOUND_ROWS))
+    writer = FamilyRows(cast(Any, session), cast(Any, SimpleNamespace(source=MYSQL)))
+    written = list[Item]()
+    monkeypatch.setattr("binlane.apply.rows.cross_family.users_tables", lambda *_: None)
+    monkeypatch.setattr(FamilyRows, "_is_by_sql", lambda _, logged: logged.table == "t")
+    for kind in (SqlRows, BinlogRows):
+        monkeypatch.setattr(kind, "write", lambda _, items, __: written.extend(items) or RowCounts())
+
+    context = SessionContext(sql_mode=0, time_zone="+09:00")
+    payload = b"".join(table_map(n, name) + rows(n) for n, name in enumerate((b"t", b"u", b"t")))
+    writer.write(iter((Item(ItemKind.ROWS, payload, RowCounts(inserts=3), context),)), 1)
+
+    assert [(item.rows, item.context) for item in written] == [(RowCounts(inserts=1), context)] * 3
 
 
 def table(kind: str, expression: str, generated: Generated | None = Generated.STORED) -> Table:
