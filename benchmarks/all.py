@@ -37,10 +37,10 @@ _WORKLOADS: Final[dict[str, tuple[str, ...]]] = {
 """By family; the others ask about lanes and barriers, in which the families do not differ."""
 _GIGABYTES: Final = 6.0
 _HOUR: Final = 3_600_000
+"""Transactions of an hour, at 1,000 a second."""
 _MINUTES: Final = ("scale-mariadb-minutes.json", "scale-mariadb-minutes-oltp.json")
 """The windows of ten minutes that are measured with all others; those of an hour, and MySQL's, where they are asked
 for."""
-"""Transactions of an hour, at 1,000 a second."""
 
 
 @dataclass(frozen=True, slots=True)

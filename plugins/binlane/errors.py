@@ -71,10 +71,10 @@ _PUBLIC_USERS: Final = "abfss?|wasbs?|az|adl|oci|oss|gcs|gs|alluxio|sftp|ssh|ftp
 """Schemes in whose URIs a name in front of the host is no secret: of a bucket or container, or of a user with a key."""
 _HOST: Final = r"(?:\[[^]/@]*\]|[^]/:@,[]*)"
 _PORT: Final = ":[0-9]{1,5}"
-"""Of HDFS a URI may have a list of hosts, each with its port."""
+"""Of HDFS a URI may have a list of hosts: behind the first port each has its own, or it may be a password's end."""
 _SECRET: Final = re.compile(
     # an account whose password may have a slash or a blank
-    rf"://(?!(?:[^/:@]*@)?{_HOST}(?:{_PORT}(?:,{_HOST}{_PORT})*)?/)[^/:]*:.*@"
+    rf"://(?!(?:[^/:@]*@)?{_HOST}(?:,{_HOST})*(?:{_PORT}(?:,{_HOST}{_PORT})*)?/)[^/:]*:.*@"
     # a token in place of an account
     rf"|(?<![a-z])(?!(?:{_PUBLIC_USERS})://)[a-z][a-z0-9+.-]*+://[^/]*@"
     # signatures and codes; a query that is known to be none

@@ -77,6 +77,7 @@ WITHOUT: Final = (
     "s3://bucket/a:b@c",
     "hdfs://user@name:8020/a@b",
     "hdfs://nn1:8020,nn2:8020/user@realm/x",
+    "hdfs://nn1,nn2:8020/user@realm/x",
     "hdfs://[::1]:9000/a@b",
     "hdfs://[fe80::1]/a@b",
     "wasbs://container@account.blob.core.windows.net/x",

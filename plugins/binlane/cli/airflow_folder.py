@@ -6,6 +6,7 @@ Importing Airflow takes seconds, and a machine with the command line need not ha
 from __future__ import annotations
 
 import configparser
+import grp
 import os
 import pwd
 import stat
@@ -29,21 +30,44 @@ def default_channels(environment: Mapping[str, str]) -> Path:
 
 def distrusted() -> str | None:
     """Why the folder of a checkout is not taken unless somebody names it: another account than this one and root can
-    say what is in it. None if there is no reason. git is as careful with a repository: a channel file names a program
-    to run, and where all rows go."""
-    for folder in (Path(), *reversed(IN_CHECKOUT.parents[:-1]), IN_CHECKOUT):
-        there = folder.stat()
-        # a link is its owner's, and so is a folder in one where everybody may write only what is his own
-        is_open = there.st_mode & stat.S_IWOTH and not (folder == Path() and there.st_mode & stat.S_ISVTX)
-        others = {there.st_uid, folder.lstat().st_uid} - {0, os.geteuid()}
-        if others or is_open:
-            who = " and ".join([*map(_account, sorted(others)), *(["everybody"] if is_open else [])])
+    write it, a folder above it or a channel file in it. None if there is no reason. git is as careful with a
+    repository: a channel file names a program to run, and where all rows go."""
+    folders = (Path(), *reversed(IN_CHECKOUT.parents[:-1]), IN_CHECKOUT)
+    for path in (*folders, *sorted(IN_CHECKOUT.glob("*.toml"))):
+        if path.exists() and (writers := _other_writers(path)):
             return (
-                "expected folders in which this account and root alone decide what is there, found "
-                f"{folder.resolve()}, in which {who} may: a channel file says which program runs and where rows go; "
-                f"if you trust it, name it: --channels {IN_CHECKOUT}, or BINLANE_CHANNELS"
+                "expected folders and channel files that this account and root alone can write, found "
+                f"{path.resolve()}, which {' and '.join(writers)} may write: a channel file says which program runs "
+                f"and where rows go; if you trust it, name it: --channels {IN_CHECKOUT}, or BINLANE_CHANNELS"
             )
     return None
+
+
+def _other_writers(path: Path) -> list[str]:
+    """Who can write it besides this account and root, for a message."""
+    there = path.stat()
+    # a link is its owner's
+    accounts = {there.st_uid, path.lstat().st_uid} - {0, os.geteuid()}
+    # and so is a folder in one where everybody may write only what is his own
+    mode = 0 if path == Path() and there.st_mode & stat.S_ISVTX else there.st_mode
+    group = [_group(there.st_gid)] if mode & stat.S_IWGRP and not _is_of_one(there.st_gid) else []
+    return [*map(_account, sorted(accounts)), *group, *(["everybody"] if mode & stat.S_IWOTH else [])]
+
+
+def _is_of_one(gid: int) -> bool:
+    """Whether the group is that of this account, or root's, alone: it has the account's name and no other member."""
+    try:
+        group = grp.getgrgid(gid)
+        return any({group.gr_name, *group.gr_mem} == {pwd.getpwuid(uid).pw_name} for uid in (0, os.geteuid()))
+    except KeyError:
+        return False
+
+
+def _group(gid: int) -> str:
+    try:
+        return f"the group {grp.getgrgid(gid).gr_name}"
+    except KeyError:
+        return f"the group {gid}"
 
 
 def _account(uid: int) -> str:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Final
 
 import pytest
 
 from binlane.cli import main
 from binlane.cli.airflow_folder import IN_CHECKOUT, default_channels, distrusted
+
+FILE: Final = IN_CHECKOUT / "shop.toml"
 
 
 @pytest.mark.parametrize(
@@ -58,18 +62,55 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     IN_CHECKOUT.mkdir(parents=True)
     for folder in (IN_CHECKOUT, IN_CHECKOUT.parent):
-        folder.chmod(0o775)
+        folder.chmod(0o755)
     return tmp_path
 
 
 @pytest.mark.parametrize("folder", [Path(), IN_CHECKOUT.parent, IN_CHECKOUT])
-def test_a_checkout_in_which_everybody_may_write_is_not_taken_by_itself(checkout: Path, folder: Path) -> None:
+def test_a_checkout_that_everybody_may_write_is_not_taken_by_itself(checkout: Path, folder: Path) -> None:
     assert distrusted() is None
     folder.chmod(0o777)
-    assert f"found {(checkout / folder).resolve()}, in which everybody may" in str(distrusted())
+    assert f"found {(checkout / folder).resolve()}, which everybody may" in str(distrusted())
     # /tmp is such a folder
     folder.chmod(0o1777)
     assert (distrusted() is None) is (folder == Path())
+
+
+@pytest.mark.parametrize("path", [Path(), IN_CHECKOUT.parent, IN_CHECKOUT, FILE])
+@pytest.mark.parametrize(
+    ("name", "members", "is_taken"),
+    [("ann", (), True), ("ann", ("ann",), True), ("ann", ("ann", "bob"), False), ("staff", (), False)],
+)
+def test_a_group_of_others_is_trusted_no_more_than_they_are(
+    checkout: Path, path: Path, name: str, members: tuple[str, ...], is_taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = SimpleNamespace(gr_name=name, gr_mem=list(members))
+    account = SimpleNamespace(pw_name="ann")
+    monkeypatch.setattr("binlane.cli.airflow_folder.grp", SimpleNamespace(getgrgid=lambda _: group))
+    monkeypatch.setattr("binlane.cli.airflow_folder.pwd", SimpleNamespace(getpwuid=lambda _: account))
+    FILE.touch(0o644)
+    assert distrusted() is None
+    path.chmod(0o775)
+    said = distrusted()
+    assert said is None if is_taken else f"found {(checkout / path).resolve()}, which the group {name} may" in str(said)
+
+
+def test_a_group_without_a_name_is_one_of_others(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(_: int) -> None:
+        raise KeyError
+
+    monkeypatch.setattr("binlane.cli.airflow_folder.grp", SimpleNamespace(getgrgid=unknown))
+    IN_CHECKOUT.chmod(0o775)
+    assert f"which the group {IN_CHECKOUT.stat().st_gid} may" in str(distrusted())
+
+
+def test_a_channel_file_that_everybody_may_write_is_not_taken_by_itself(checkout: Path) -> None:
+    FILE.touch()
+    FILE.chmod(0o666)
+    IN_CHECKOUT.joinpath("gone.toml").symlink_to("nowhere")
+    assert f"found {checkout / FILE}, which everybody may write" in str(distrusted())
+    FILE.chmod(0o644)
+    assert distrusted() is None
 
 
 @pytest.mark.parametrize("folder", [Path(), IN_CHECKOUT.parent, IN_CHECKOUT])
@@ -84,7 +125,7 @@ def test_a_checkout_of_another_account_is_not_taken_by_itself(
         return os.stat_result(found)
 
     monkeypatch.setattr(Path, "stat", stat)
-    assert f"found {(checkout / folder).resolve()}, in which the account 4000000 may" in str(distrusted())
+    assert f"found {(checkout / folder).resolve()}, which the account 4000000 may" in str(distrusted())
     # root's is everybody's, and a link into a folder of one's own is its owner's
     monkeypatch.setattr(os, "geteuid", lambda: 4_000_000)
     assert (distrusted() is None) is (own == 0)
@@ -101,5 +142,5 @@ def test_a_command_takes_such_a_folder_only_where_somebody_names_it(
         with pytest.raises(SystemExit):
             main()
         told = "".join(capsys.readouterr())
-        assert ("in which everybody may" in " ".join(told.split())) is not named
+        assert ("which everybody may" in " ".join(told.split())) is not named
         assert ("no channel 'shop'" in told) is named

@@ -115,7 +115,7 @@ _UNSIGNED: Final = frozenset({_UINT16, 8, 10})
 _INLINED: Final = {2: frozenset({_LITERAL, _INT16, _UINT16}), 4: frozenset({_LITERAL, _INT16, _UINT16, 7, 8})}
 """Types whose value stands where others have their offset, by the width of an offset."""
 MAX_DEPTH: Final = 100
-"""``JSON_DOCUMENTMAX_DEPTH``: no server makes a deeper document."""
+"""``JSON_DOCUMENT_MAX_DEPTH``: no server makes a deeper document."""
 _ESCAPES: Final = {
     **{code: f"\\u{code:04x}" for code in range(32)},
     **{ord(character): f"\\{letter}" for character, letter in zip('"\\\b\t\n\f\r', '"\\btnfr', strict=True)},
