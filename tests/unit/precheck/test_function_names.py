@@ -43,6 +43,11 @@ def test_a_word_of_the_grammar_is_no_function(body: str, called: list[str], flav
         ("CREATE TABLE t (a TEXT DEFAULT (other('id')))", False),
         ("CREATE TABLE t (a CHAR(36) DEFAULT (uuid()), sys_eval INT, KEY sys_eval (sys_eval, a(9)))", False),
         ("CREATE PROCEDURE p() SELECT sys_eval('id')", False),
+        ("CREATE TABLE t SELECT a FROM b WHERE MATCH(a) AGAINST ('x')", False),
+        ("CREATE TABLE t (c INT) WITH x (a) AS (SELECT 1) SELECT a FROM x WHERE a = ANY (SELECT 1)", False),
+        ("CREATE TABLE t IGNORE (SELECT 1)", False),
+        ("CREATE TABLE t (a JSON, CHECK (1 MEMBER OF (a)))", False),
+        ("CREATE TABLE t (a TEXT DEFAULT (sys_eval('id'))) SELECT 1 AS b", True),
     ],
 )
 def test_a_column_computes_with_no_library_of_the_target_alone(
@@ -52,7 +57,8 @@ def test_a_column_computes_with_no_library_of_the_target_alone(
     item = Item(ItemKind.DDL, statement.encode())
     text = LoggedText.of(5, LogPosition("binlog.000007", 4711), item, flavor)
     target = target_of(Flavor.MARIADB)
-    own = frozenset({"sys_eval()", "`sys_eval`()"})
+    grammar = {f"{word} ()" for word in ("AGAINST", "ANY", "IGNORE", "OF", "x")}
+    own = frozenset({"sys_eval()", "`sys_eval`()", *grammar})
     object.__setattr__(target, "ask", lambda _read, spellings: own & {*spellings})
     made = situation(target, replace(PLAN, flavor=flavor), texts=[text])
     found = said(made, "function-names")

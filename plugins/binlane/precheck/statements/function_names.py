@@ -8,6 +8,7 @@ whoever may make functions in one database of the source could have the target c
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
@@ -25,10 +26,12 @@ from binlane.precheck.statements.body_parts import Body, BodyPart, bodies, reach
 from binlane.safe_text import shown
 from binlane.schema.compare import Severity
 from binlane.sql.logged_statement import LoggedText
-from binlane.sql.parse.cursor import is_symbol
+from binlane.sql.parse.cursor import Cursor, is_symbol
+from binlane.sql.parse.definitions import query_start
 from binlane.sql.parse.engines import defines_table
 from binlane.sql.parse.functions import ADJACENT_ONLY, BEFORE_PARENTHESIS, BUILTIN
-from binlane.sql.parse.lexer import Token, TokenKind
+from binlane.sql.parse.lexer import Token, TokenKind, Unreadable
+from binlane.sql.parse.set_statement import clause_of
 from binlane.sql.parse.table_calls import calls_elsewhere
 from binlane.sql.program_names import folded_name
 from binlane.sql.programs.reach import naming, plain_name
@@ -43,11 +46,7 @@ _NOTHING_PREPARED: Final = 1461
 """max_prepared_stmt_count: no answer about the function."""
 _NO_CALL: Final = frozenset({"INTO", "TABLE", "CALL", "PROCEDURE", "FUNCTION"})
 """Words behind which a name in front of a parenthesis is not a function's."""
-_OTHER_WORDS: Final = """
-AGAINST BLOB CHARACTER CHECK DEC ELSEIF HIGH_PRIORITY INDEX INT1 INT2 INT3 INT4 INT8 MEDIUMINT NUMERIC PRECISION REAL
-RETURN SQL_CALC_FOUND_ROWS UNIQUE WHILE
-"""
-_WORDS_OF_BODIES: Final = BEFORE_PARENTHESIS | frozenset(_OTHER_WORDS.split())
+_WORDS_OF_BODIES: Final = BEFORE_PARENTHESIS | {"AGAINST"}
 """Words in front of a parenthesis that are no calls: all but DATETIME and AGAINST are reserved in both families. A
 server answers to them as to a function of its own (1064), and an archive has no server to ask."""
 _STORED: Final = "a stored function, or none,"
@@ -117,8 +116,13 @@ def _findings_of_tables(situation: Situation) -> Iterator[Finding]:
 
 
 def _calls_of_table(logged: LoggedText) -> Iterator[NamedCall]:
+    """Of its columns, keys and partitions. The query of CREATE TABLE .. SELECT is a statement like others."""
     tokens = logged.tokens
-    for at in calls_elsewhere(tokens, logged.flavor) if defines_table(tokens) else ():
+    if not defines_table(tokens):
+        return
+    with contextlib.suppress(Unreadable):
+        tokens = tokens[: query_start(Cursor(tokens, clause_of(tokens).body))]
+    for at in calls_elsewhere(tokens, logged.flavor):
         if not (at and is_symbol(tokens[at - 1], ".")):
             yield NamedCall(tokens[at].text, tokens[at].kind is TokenKind.NAME, tokens[at + 1].gap)
 

@@ -181,7 +181,7 @@ def _create_table(cursor: Cursor, reading: FactsBuilder) -> None:
         cursor.expect(")", found=not parenthesis or like.symbol(")"))
         like.finished()
         return
-    start = _query_start(cursor)
+    start = query_start(cursor)
     definition = Cursor(cursor.tokens[cursor.at : start])
     _clauses(definition, reading, table.database)
     if any(token.upper == "TABLE" for token in definition.tokens):
@@ -197,7 +197,7 @@ def _create_table(cursor: Cursor, reading: FactsBuilder) -> None:
         reading.commits_implicitly = False
 
 
-def _query_start(cursor: Cursor) -> int:
+def query_start(cursor: Cursor) -> int:
     """The index where the query of a CREATE TABLE begins, parentheses and WITH included."""
     for index in range(cursor.at, len(cursor.tokens)):
         token = cursor.tokens[index]

@@ -17,12 +17,11 @@ from binlane.sql.parse.functions import BEFORE_PARENTHESIS, BUILTIN, LATER
 from binlane.sql.parse.lexer import Token, TokenKind
 
 _TYPES: Final = """
-BIT BLOB CHARACTER DEC ENUM FIXED FLOAT4 FLOAT8 INT1 INT2 INT3 INT4 INT8 LONG MEDIUMINT NATIONAL NCHAR NUMBER NUMERIC
-NVARCHAR PRECISION RAW REAL TEXT VARCHAR2 VARCHARACTER VARYING VECTOR
+BIT ENUM FIXED FLOAT4 FLOAT8 LONG NATIONAL NCHAR NUMBER NVARCHAR RAW TEXT VARCHAR2 VARCHARACTER VARYING VECTOR
 """
 _CLAUSES: Final = """
-ADD ALWAYS AUTO BTREE CHECK COLUMN COLUMNS DEFAULT FULLTEXT HASH INDEX INTO LINEAR LIST MAXVALUE NULL PERIOD PRIMARY
-RANGE RTREE SPATIAL SYSTEM_TIME THAN UNION UNIQUE
+ADD ALWAYS AUTO BTREE COLUMN COLUMNS DEFAULT FULLTEXT HASH INTO LINEAR LIST MAXVALUE NULL PERIOD RANGE RTREE SPATIAL
+SYSTEM_TIME THAN
 """
 _UNITS: Final = "SECOND MINUTE HOUR DAY WEEK MONTH QUARTER YEAR"
 _NO_CALL: Final = BEFORE_PARENTHESIS | frozenset(f"{_TYPES} {_CLAUSES} {_UNITS}".split())
@@ -66,6 +65,9 @@ def _is_known(tokens: Sequence[Token], at: int, flavor: Flavor) -> bool:
         return True
     if begin < at:
         return False
+    if named.upper == "OF" and at > 0 and tokens[at - 1].upper == "MEMBER":
+        # MySQL's operator for JSON arrays; MariaDB has the word for names
+        return True
     name = named.text.upper()
     return named.upper in _NO_CALL or name in BUILTIN[flavor] or name in LATER[flavor]
 

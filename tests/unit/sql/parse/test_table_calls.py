@@ -28,6 +28,8 @@ OWN: Final = (
     "CREATE TABLE t (a INT) PARTITION BY LIST (a) SUBPARTITION BY LINEAR KEY ALGORITHM=2 (b) "
     "(PARTITION p VALUES IN (1) (SUBPARTITION `s` ENGINE = InnoDB))",
     "CREATE TABLE t (a INT) WITH SYSTEM VERSIONING PARTITION BY SYSTEM_TIME INTERVAL 1 WEEK (PARTITION p HISTORY)",
+    "CREATE TABLE t (a JSON, CHECK ((`a` member of (`b`))), c TEXT AS (trim(both (`d` + `e`) from `f`)))",
+    "CREATE TABLE t (c TEXT AS (trim(leading (`d`) from trim(trailing (`e`) from substr(`f` from 1 for (`g`))))))",
     "CREATE TABLE t (a INT) ENGINE=MRG_MyISAM UNION=(`d`.`u`,`v`)",
     "ALTER TABLE `t` ADD KEY `k` (`a`(3)), ADD INDEX l (b), ADD COLUMN (c INT), ADD (d INT), ADD UNIQUE (e(9))",
 )
@@ -40,6 +42,7 @@ ELSEWHERE: Final = (
     ("CREATE TABLE t (a INT CHECK (f(a)))", "f()"),
     ("CREATE TABLE t (a INT CHECK (EXISTS(f(1))))", "f()"),
     ("CREATE TABLE t (a TEXT DEFAULT (SUBSTRING('a' FROM 1 FOR f(1))))", "f()"),
+    ("CREATE TABLE t (a INT DEFAULT (of(1)))", "of()"),
     ("CREATE TABLE t (KEY k ((f(1))))", "f()"),
     ("CREATE TABLE t (KEY k (a(3), (f(1))))", "f()"),
     ("CREATE TABLE t (a INT) PARTITION BY HASH (f(1))", "f()"),
