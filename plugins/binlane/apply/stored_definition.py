@@ -28,41 +28,43 @@ _NOT_OUTSIDE: Final = frozenset(
 
 def require_columns_alone(definition: str, flavor: Flavor) -> None:
     """Raises StateSchemaError unless the text, as SHOW CREATE TABLE shows one, makes a plain temporary table."""
-    if not has_columns_alone(definition, flavor):
+    if beside_columns(definition, flavor) is not None:
         raise unexpected(
             "binlane.temporary.definition", "CREATE TEMPORARY TABLE with columns, keys and plain options", definition
         )
 
 
-def has_columns_alone(definition: str, flavor: Flavor) -> bool:
-    """Whether the text, as SHOW CREATE TABLE shows one, makes a plain temporary table."""
+def beside_columns(definition: str, flavor: Flavor) -> str | None:
+    """What makes the text, as SHOW CREATE TABLE shows one, more than a plain temporary table; None if nothing does."""
     tokens: list[Token] = []
     try:
         lex(definition.removeprefix(BEGINNING), Dialect(flavor), tokens)
     except Unreadable:
-        return False
+        return "a text that cannot be read"
+    if not definition.startswith(BEGINNING) or not tokens:
+        return "another statement"
     # the first token is the table's name
-    is_plain = definition.startswith(BEGINNING) and bool(tokens) and _is_plain(tokens)
-    return is_plain and called_elsewhere(tokens[1:], flavor) is None
+    return _beside_columns(tokens) or called_elsewhere(tokens[1:], flavor)
 
 
-def _is_plain(tokens: list[Token]) -> bool:
+def _beside_columns(tokens: list[Token]) -> str | None:
     depth, engine = 0, False
     for at, token in enumerate(tokens):
         if token.upper in _NOWHERE or token.text in (";", "@") or token.kind is TokenKind.VARIABLE:
-            return False
+            return token.upper or "a variable, or a second statement"
         if token.kind is TokenKind.SYMBOL and token.text in ("(", ")"):
             depth += 1 if token.text == "(" else -1
             if depth == 1 and token.text == "(" and at != 1:
-                return False  # the list of columns and keys is the only one; a query may stand in another
+                return "a second list in parentheses"  # a query may stand in it
             if depth == 1 and token.text == "(" and tokens[at + 1 : at + 2] and tokens[at + 1].upper == "LIKE":
-                return False
+                return "LIKE"
         elif depth == 0 and token.upper in _NOT_OUTSIDE:
-            return False
+            return token.upper
         elif depth == 0 and token.upper in ("ENGINE", "TYPE"):
             named = next((each for each in tokens[at + 1 : at + 3] if each.text != "="), None)
             engine = True
             if named is None or named.text.lower() not in _ENGINES:
-                return False
+                return f"ENGINE {named.text if named else ''}".rstrip()
     # the second token: the first is the table's name
-    return depth == 0 and len(tokens) > 1 and tokens[1].text == "(" and engine
+    is_whole = depth == 0 and len(tokens) > 1 and tokens[1].text == "(" and engine
+    return None if is_whole else "no list of columns with an engine behind it"

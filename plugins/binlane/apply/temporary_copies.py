@@ -20,7 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from binlane.apply.session.connection import LaneSession, SessionLimits
 from binlane.apply.session.context import ContextSetter
 from binlane.apply.session.retry_verdicts import error_code
-from binlane.apply.stored_definition import BEGINNING, has_columns_alone, require_columns_alone
+from binlane.apply.stored_definition import BEGINNING, beside_columns, require_columns_alone
 from binlane.errors import ApplyError, BinlaneError, PositionError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey, plural
@@ -175,10 +175,11 @@ def _make_again(session: LaneSession, copy: Copy) -> None:
 
 def _check_definition(side: LaneSession, table: TableKey, definition: str) -> None:
     """Check now, and not after a crash, that the text makes the same table. Raises ApplyError."""
-    if not has_columns_alone(definition, side.flavor):
+    if (found := beside_columns(definition, side.flavor)) is not None:
         raise ApplyError(
-            f"no copy can hold the temporary table {table}: expected columns that compute by the server's own "
-            f"functions alone, without sequences, found {definition}"
+            f"no copy can hold the temporary table {table}: expected columns, keys and plain options, without "
+            f"sequences and functions of libraries, found {found} in {definition}; leave out the statements of its "
+            "session (binlane skip), and make their changes on the target by hand"
         )
     try:
         side.execute(_whole(definition, table))
