@@ -349,15 +349,19 @@ class _Dissection:
         return StatementPart(sql, modes, facts, query, file, session, is_marked(event))
 
     def _may_be_taken(self, context: SessionContext) -> bool:
-        """Whether a reading of the logged text may be about a database that the channel takes: it has the name of one,
-        or is the default database's."""
+        """Whether a reading of the logged text may be about a database that the channel takes: it has the name of one
+        in front of another name, or is of a session of one."""
         text = b64decode(context.logged_text)
         sets = {context.charset_client, *(collation for collation, _ in context.other_readings)}
         names = {context.database or ""}
         for charset in sets:
             read = decoded(text, replace(context, charset_client=charset))
-            names.update(re.findall(r"[\w$]+", read), re.split('[`"]', read))
-        return any(name and self.log.selection.database(name)[0] is not Extent.NONE for name in names)
+            names.update(_QUALIFIER.findall(read))
+            # from one quote to the next one, whichever begins a name in a reading
+            ends = [match.start() for match in _QUOTED_QUALIFIER.finditer(read)]
+            names.update(read[max(read.rfind(quote, 0, end) for quote in '`"') + 1 : end] for end in ends)
+        taken = (name for name in names if self.log.selection.database(name)[0] is not Extent.NONE)
+        return any(name and not name.isdecimal() for name in taken)
 
     def _without_folders(self, event: RawEvent, sql: bytes, context: SessionContext) -> SessionContext:
         """The context in which the target ignores the folders of a table. Raises UnsupportedEventError if the statement
@@ -476,6 +480,11 @@ _QUERIES: Final = frozenset({_T.QUERY, _T.QUERY_COMPRESSED})
 _DIRECTORY: Final = re.compile(rb"\b(?:DATA|INDEX)\s+DIRECTORY\b", re.IGNORECASE)
 _OF_TABLE: Final = re.compile(rb"(?:CREATE|ALTER)\s+(?:OR\s+REPLACE\s+|(?:TEMPORARY|ONLINE|IGNORE)\s+)*TABLE\b", re.I)
 _SQL_MODE: Final = re.compile(rb"SQL_MODE", re.IGNORECASE)
+_QUALIFIER: Final = re.compile(r"[\w$]+(?=\s*[./#-])")
+"""A word that a dot, or a comment and a dot, may follow; only in front of one can a text about tables name a
+database."""
+_QUOTED_QUALIFIER: Final = re.compile(r"[`\"](?=\s*[./#-])")
+"""The end of such a name in quotes."""
 _WAY_ON_OF_FOLDERS: Final = (
     "(leave the folder out on the source, or SET its sql_mode in the session; for this one, skip it and make the table "
     "on the target by hand)"
