@@ -117,6 +117,18 @@ WAYS: Final = {
     ),
     "a cascade": (b"DELETE FROM a.p", (), ((TableKey("a", "t"), TableKey("a", "p")),)),
     "a cascade within the table": (b"DELETE FROM a.t", (), ((TableKey("a", "t"), TableKey("a", "t")),)),
+    "a function of a function that only reads": (
+        b"INSERT INTO x SELECT a.g()",
+        (Program(TableKey("a", "g"), "function", "RETURN a.f()"), function(UPDATES)),
+        (),
+    ),
+    "a view behind a function": (
+        STATEMENT,
+        (view("select `a`.`t`.`n` from `a`.`t`"), function("UPDATE a.v SET n = n + 1")),
+        (),
+    ),
+    "a text that may run any other": (STATEMENT, (function("EXECUTE s; DO (TABLE a.t)"),), ()),
+    "a key for a new row": (STATEMENT, (function("INSERT a.t VALUES (1) ON DUPLICATE KEY UPDATE n = 2"),), ()),
     "what nobody can read": (STATEMENT, (Program(TableKey("a", "f"), "function", None),), ()),
 }
 
@@ -144,6 +156,43 @@ def test_a_trigger_of_another_event_does_not_fire(statement: bytes) -> None:
     assert not found_in(statement, evil, reads, view("select `a`.`t`.`n` from `a`.`t`"))
     moved = made("RENAME TABLE a.t TO a.u, a.v TO a.w", 2)
     assert not found_in(statement, evil, reads, view("select `a`.`t`.`n` from `a`.`t`"), texts=[moved])
+
+
+READS: Final = function("SELECT SUM(n) INTO @x FROM a.t")
+APART: Final = {
+    "a function that reads": (STATEMENT, (READS,)),
+    "a function that reads a view": (STATEMENT, (view("select `a`.`t`.`n` from `a`.`t`"), function("DO (TABLE a.v)"))),
+    "a function that is selected": (b"SELECT a.f()", (READS,)),
+    "a trigger that reads": (
+        b"INSERT INTO a.x VALUES (1)",
+        (trigger("x", "SET NEW.n = (SELECT MAX(n) FROM a.t)", "BEFORE INSERT"),),
+    ),
+    "a trigger that inserts": (b"DELETE FROM a.x", (trigger("x", "INSERT a.t VALUES (1)", "AFTER DELETE"),)),
+    "a trigger of what is read": (STATEMENT, (function("DO (TABLE a.x)"), trigger("x", UPDATES, "AFTER INSERT"))),
+    "sums of the table": (
+        b"INSERT INTO a.t VALUES (1)",
+        (
+            trigger("t", "UPDATE a.x SET n = 0 WHERE k = NEW.k", "AFTER INSERT"),
+            trigger("x", "SET NEW.n = (SELECT SUM(n) FROM a.t)", "BEFORE UPDATE"),
+        ),
+    ),
+    "sums of the table by a function": (
+        b"INSERT INTO a.t VALUES (1)",
+        (
+            trigger("t", "UPDATE a.x SET n = 0 WHERE k = NEW.k", "AFTER INSERT"),
+            trigger("x", "SET NEW.n = a.f()", "BEFORE UPDATE"),
+            READS,
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("statement", "programs"), APART.values(), ids=APART)
+def test_what_reads_a_table_or_writes_it_otherwise_fires_no_trigger(
+    statement: bytes, programs: tuple[Program, ...]
+) -> None:
+    evil = trigger("t", SET, "BEFORE UPDATE")
+    assert not found_in(statement, evil, *programs)
 
 
 @pytest.mark.parametrize("time", ["BEFORE UPDATE", "BEFORE INSERT,UPDATE", "AFTER UPDATE, INSERT", "AFTER MERGE", ""])

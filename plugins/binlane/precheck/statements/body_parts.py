@@ -17,7 +17,7 @@ from binlane.sql.parse.facts import StatementKind
 from binlane.sql.parse.lexer import Token
 from binlane.sql.programs.changes import object_at
 from binlane.sql.programs.comparison import Difference, as_difference
-from binlane.sql.programs.reach import Reach, folded
+from binlane.sql.programs.reach import EVENTS, Reach, folded
 from binlane.work.logged_statements import LaneStatement
 
 _INVOKER: Final = "INVOKER"
@@ -25,14 +25,7 @@ _BEFORE: Final = "BEFORE"
 _FULL_GROUP_BY: Final = "ONLY_FULL_GROUP_BY"
 _FULL_GROUP_BY_BIT: Final = 1 << 5
 """Its bit in ``sql_mode``, on both families."""
-_EVENTS: Final = {
-    "INSERT": frozenset({"INSERT", "REPLACE", "LOAD", "PORTION"}),
-    "UPDATE": frozenset({"UPDATE"}),
-    "DELETE": frozenset({"DELETE", "REPLACE"}),
-}
-"""Words of statements that fire a table's triggers themselves, by the triggers' events. What is left of a row by
-MariaDB's FOR PORTION OF is inserted."""
-_EVERY_EVENT: Final = frozenset(_EVENTS)
+_EVERY_EVENT: Final = frozenset(EVENTS)
 _WORD: Final = re.compile(r"\w+")
 _CONDITION: Final = ("IF", "NOT", "EXISTS")
 
@@ -108,9 +101,9 @@ _WITHOUT_ROWS: Final = (StatementKind.DDL, StatementKind.GLOBAL)
 
 
 def running(reach: Reach) -> Callable[[ReachingStatement, Body], bool]:
-    """Whether a statement may run a body: one that it reaches, and of a trigger one that its own verb fires, or that is
-    behind another text or a foreign key, whose verb may be any."""
-    is_behind = functools.cache(reach.is_behind)
+    """Whether a statement may run a body: one that it reaches, and of a trigger one that its own verb fires, or a text
+    or a foreign key behind it."""
+    fires_behind = functools.cache(reach.fires)
 
     def runs(statement: ReachingStatement, body: Body) -> bool:
         key, text = body.difference.key, statement.text
@@ -118,8 +111,8 @@ def running(reach: Reach) -> Callable[[ReachingStatement, Body], bool]:
             return False
         if not body.events or text is None:
             return True
-        fires = any(not _EVENTS[event].isdisjoint(text.words) for event in body.events)
-        return fires or is_behind(folded(key), statement.names)
+        fires = any(not EVENTS[event].isdisjoint(text.words) for event in body.events)
+        return fires or fires_behind(folded(key), body.events, statement.names)
 
     return runs
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import field
 from itertools import chain
 from typing import Final, NamedTuple
@@ -25,6 +25,16 @@ _ACCOUNT: Final = frozenset(
 )
 """Words of texts whose result depends on the account that runs them, without an error: its name and roles, what it sees
 of other objects, NULL instead of a file, and errors for lack of a privilege that a handler takes."""
+
+EVENTS: Final = {
+    "INSERT": frozenset({"INSERT", "REPLACE", "LOAD", "PORTION"}),
+    "UPDATE": frozenset({"UPDATE"}),
+    "DELETE": frozenset({"DELETE", "REPLACE"}),
+}
+"""Words of statements that fire a table's triggers themselves, by the triggers' events. What is left of a row by
+MariaDB's FOR PORTION OF is inserted."""
+_DYNAMIC: Final = frozenset({"PREPARE", "EXECUTE"})
+"""Words of texts that may run any other one."""
 
 
 class Text(NamedTuple):
@@ -61,6 +71,8 @@ class Reach:
     meant: Mapping[TableKey, frozenset[TableKey]] = field(default_factory=dict)
     """By name: those of ``behind`` that a statement means itself: the names in a view's query, and the other name of
     what the window renames."""
+    events: Mapping[TableKey, frozenset[str]] = field(default_factory=dict)
+    """By name: the events of triggers that its texts may fire by their own words, a subset of ``EVENTS``."""
 
     def of(self, names: Iterable[TableKey]) -> frozenset[TableKey]:
         """All objects that a statement with these names may reach."""
@@ -84,21 +96,33 @@ class Reach:
         """The names in the text behind a name, and children whose triggers fire with its rows."""
         return frozenset(chain(self.behind.get(name, ()), self.cascades.get(name, ())))
 
-    def is_behind(self, wanted: TableKey, names: Collection[TableKey]) -> bool:
-        """Whether a text, or a foreign key, behind these names of a statement may lead to an object, whether the
-        statement means it itself or not."""
-        own, left = set[TableKey](), set(names)
+    def fires(self, wanted: TableKey, events: Set[str], names: Iterable[TableKey]) -> bool:
+        """Whether what is behind these names of a statement may fire a trigger of a table: a text that names it, itself
+        or by views, and writes as an event of the trigger does, or a foreign key."""
+        meaning = self._meaning(wanted)
+        found, left = set[TableKey](), set(names)
         while left:
             key = left.pop()
-            own.add(key)
-            left |= self.meant.get(key, frozenset()) - own
-        further = set[TableKey]()
-        for key in own:
-            # a trigger names its own table
-            further.update({*self.behind.get(key, ())} - self.meant.get(key, frozenset()) - {key})
-            further |= self.cascades.get(key, frozenset())
-        found = self.of(further)
-        return wanted in found or not self.unread.isdisjoint(found | own)
+            if key in found:
+                continue
+            found.add(key)
+            meant, children = self.meant.get(key, frozenset()), self.cascades.get(key, frozenset())
+            # no trigger may write its own table
+            executed = {*self.behind.get(key, ())} - meant - {key}
+            written = self.events.get(key, frozenset())
+            if not meaning.isdisjoint(children if written.isdisjoint(events) else executed | children):
+                return True
+            # of tables that are only read no trigger fires
+            left |= meant | children | (executed if written else executed & self.called)
+        return not self.unread.isdisjoint(found)
+
+    def _meaning(self, wanted: TableKey) -> frozenset[TableKey]:
+        """The names by which a text may write a table: its own, and those that mean it."""
+        before: dict[TableKey, set[TableKey]] = defaultdict(set)
+        for key, names in self.meant.items():
+            for name in names:
+                before[name].add(key)
+        return _closure(before, (wanted,))
 
     def leading_to(self, wanted: Collection[TableKey]) -> frozenset[TableKey]:
         """The objects behind which one of ``wanted`` is, with these: whoever names none of them reaches none."""
@@ -109,13 +133,7 @@ class Reach:
         for parent, children in self.cascades.items():
             for child in children:
                 before[child].add(parent)
-        found, left = set[TableKey](), {*wanted, *self.unread}
-        while left:
-            key = left.pop()
-            if key not in found:
-                found.add(key)
-                left |= before[key]
-        return frozenset(found)
+        return _closure(before, (*wanted, *self.unread))
 
     def asks_for_account(self, name: TableKey) -> bool:
         """Whether the account that runs a program may decide what it, or one behind it, does."""
@@ -135,6 +153,7 @@ def reach_of(
     called = tuple(called)
     executed: dict[TableKey, set[TableKey]] = defaultdict(set)
     meant: dict[TableKey, set[TableKey]] = defaultdict(set)
+    events: dict[TableKey, set[str]] = defaultdict(set)
     unread, by_account = set[TableKey](), set[TableKey]()
     every = chain(((text, False) for text in triggers), ((text, not is_routine(text.name)) for text in called))
     for text, is_view in every:
@@ -145,6 +164,8 @@ def reach_of(
         named = frozenset(names_in(text.tokens, text.database, calls_bare=text.calls_bare))
         is_plain = is_view and all(key.table != _DUALITY for key in named)
         (meant if is_plain else executed)[name].update(named)
+        if not is_plain:
+            events[name].update(EVENTS if is_view else _events_in(text.tokens))
         if not _ACCOUNT.isdisjoint(token.text.upper() for token in text.tokens if token.kind in _NAMES):
             by_account.add(name)
     children: dict[TableKey, set[TableKey]] = defaultdict(set)
@@ -164,7 +185,24 @@ def reach_of(
         frozenset(names),
         frozenset(by_account),
         {key: frozenset(each - executed.get(key, set())) for key, each in meant.items()},
+        {key: frozenset(each) for key, each in events.items()},
     )
+
+
+def _events_in(tokens: Sequence[Token]) -> Iterable[str]:
+    words = {token.upper for token in tokens}
+    return EVENTS if words & _DYNAMIC else [event for event, ours in EVENTS.items() if words & ours]
+
+
+def _closure(edges: Mapping[TableKey, Collection[TableKey]], names: Iterable[TableKey]) -> frozenset[TableKey]:
+    """The names, and all to which edges lead from them."""
+    found, left = set[TableKey](), set(names)
+    while left:
+        key = left.pop()
+        if key not in found:
+            found.add(key)
+            left.update(edges.get(key, ()))
+    return frozenset(found)
 
 
 def names_in(tokens: Sequence[Token], database: str, *, calls_bare: bool = False) -> Iterator[TableKey]:
