@@ -217,6 +217,16 @@ IN_TURN = {
     "SET bal = bal + NEW.n * 1e0": ROUNDED,
     "SET bal = bal + NEW.s": ROUNDED,
     "SET bal = bal + SOMETHING(NEW.n)": ROUNDED,
+    "SET bal = bal + NEW.cents * -NEW.cents": ROUNDED,
+    "SET bal = bal + ROUND(NEW.amount, 3)": ROUNDED,
+    "SET bal = bal + ROUND(NEW.amount, NEW.n)": ROUNDED,
+    "SET bal = bal + ROUND(NEW.f, 2)": ROUNDED,
+    "SET bal = bal + CAST(NEW.amount AS DOUBLE)": ROUNDED,
+    "SET bal = bal + CAST(NEW.amount AS DECIMAL(12, 3))": ROUNDED,
+    "SET bal = bal + CONVERT(NEW.cents USING utf8mb4)": ROUNDED,
+    "SET bal = IFNULL(bal, 0) + NEW.n % NEW.code": ROUNDED,
+    "SET bal = IFNULL(bal, 0) + CHAR_LENGTH(NEW.k)": ROUNDED,
+    "SET i = GREATEST(i, 1 + NEW.f)": TIED,
     "SET i = i + NEW.amount": ROUNDED,
     "SET i = i + NEW.f": ROUNDED,
     "SET x = x + NEW.n": ROUNDED,
@@ -237,6 +247,19 @@ IN_ANY_ORDER = [
     "SET bal = IFNULL(bal, 0) + NEW.cents",
     "SET bal = IFNULL(bal, 0) + IFNULL(NEW.may, 0)",
     "SET i = i + 1 + NEW.n",
+    "SET bal = bal + ROUND(NEW.amount * NEW.n, 2)",
+    "SET bal = bal + ROUND(NEW.amount / 3, 2)",
+    "SET bal = bal - TRUNCATE(OLD.amount, 1)",
+    "SET bal = bal + (NEW.cents + NEW.n) * 2",
+    "SET bal = bal + CAST(NEW.amount AS DECIMAL(10,2))",
+    "SET bal = bal + CONVERT(NEW.s, DECIMAL(10, 2))",
+    "SET bal = IFNULL(bal, 0) + CAST(NEW.amount AS DEC(10,2))",
+    "SET bal = IFNULL(bal, 0) + COALESCE(NEW.may, NEW.cents)",
+    "SET bal = bal + IF(NEW.f, NEW.cents, 0)",
+    "SET i = i + CAST(NEW.s AS SIGNED)",
+    "SET i = i + FLOOR(NEW.amount) + CEILING(NEW.amount) + ROUND(NEW.amount)",
+    "SET i = i + CHAR_LENGTH(NEW.k) + SIGN(NEW.f) + DATEDIFF(NEW.ts, OLD.ts)",
+    "SET i = i + TIMESTAMPDIFF(SECOND, OLD.ts, NEW.ts)",
     "SET i = GREATEST(i, NEW.amount, 3)",
     "SET at = GREATEST(at, NEW.ts)",
 ]
@@ -250,6 +273,11 @@ def test_sums_that_are_rounded_and_equal_values_depend_on_the_first_row(values: 
 @pytest.mark.parametrize("values", IN_ANY_ORDER)
 def test_sums_of_digits_that_the_column_has_do_not(values: str) -> None:
     assert named(f"UPDATE acc {values} WHERE id = NEW.n") == []
+
+
+@pytest.mark.parametrize("function", ["ABS(", "(", "IFNULL(0, ", "CONVERT(0, ", "-ABS("])
+def test_calls_may_be_nested_as_deeply_as_a_statement_is_long(function: str) -> None:
+    named(f"UPDATE acc SET bal = bal + {function * 2000}NEW.cents{')' * 2000} WHERE id = NEW.n")
 
 
 @pytest.mark.parametrize(("kind", "is_named"), [("INT", False), ("NUMERIC(9,2)", False), ("DEC(9, 3)", True)])
