@@ -18,7 +18,8 @@ from binlane.precheck.definitions.noted import partitioned_as_it_is, read_defini
 from binlane.precheck.definitions.program_checks import keep_known
 from binlane.precheck.situation.facts import Source
 from binlane.precheck.situation.situation import Situation, databases_of
-from binlane.precheck.statements.sights import sees_variables
+from binlane.precheck.statements.body_parts import runs_bodies
+from binlane.precheck.statements.sights import Sights, sees_variables
 from binlane.precheck.statements.window_statements import (
     alike_behind,
     changed_by_window,
@@ -78,7 +79,11 @@ def _variables(situation: Situation) -> Mapping[str, str]:
     is_left = situation.begun and _is_left(situation.plans, files.VARIABLES)
     if is_left or situation.channel.apply.allow_unsafe or not sees_variables(situation):
         return {}
-    return own_values(situation.target.variables, situation.target.flavor)
+    values, flavor, needs = situation.target.variables, situation.target.flavor, situation.needs
+    # what many statements see, and bodies behind them, would be a pass over all of them for each variable
+    if needs.statements or needs.loads or any(map(runs_bodies, situation.every_text)):
+        return own_values(values, flavor)
+    return own_values(values, flavor, Sights(situation).by_definitions)
 
 
 def _reached(situation: Situation) -> ReachedPrograms | None:

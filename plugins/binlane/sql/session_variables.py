@@ -326,9 +326,13 @@ _OWN: Final = (
 GLOBAL, by which it may have got there, ends with the server's next start."""
 
 
-def own_values(values: Mapping[str, str], flavor: Flavor) -> dict[str, str]:
-    """Of a target's global variables those that may decide what a window does."""
-    return {each.name: values[each.name] for each in _OWN if flavor in each.flavors and each.name in values}
+def own_values(
+    values: Mapping[str, str], flavor: Flavor, sees: Callable[[Sight], bool] = lambda _: True
+) -> dict[str, str]:
+    """Of a target's global variables those that may decide what a window does. ``sees``: whether a text of the window
+    has a sight."""
+    found = (each for each in _OWN if flavor in each.flavors and each.name in values)
+    return {each.name: values[each.name] for each in found if each.sight is None or sees(each.sight)}
 
 
 def other_values(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:

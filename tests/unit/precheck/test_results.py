@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,11 +10,13 @@ from types import SimpleNamespace
 import pytest
 
 from binlane.errors import SourceError
-from binlane.model import TableKey
+from binlane.model import Flavor, Item, ItemKind, LogPosition, SessionContext, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
+from binlane.plan.window_plan import RowCounts, TableCounts
 from binlane.precheck.results import checked_of, keep_for_lanes
 from binlane.precheck.situation.situation import Needs
 from binlane.schema.model import Column, Schema, Table
+from binlane.sql.logged_statement import LoggedText
 from binlane.work.files import WorkFolder
 from tests.unit.precheck.situations import PLAN, applying, schema, situation
 
@@ -69,6 +72,47 @@ def test_the_target_s_own_variables_are_those_of_the_first_check(
         folder = replace(folder, digests={**(folder.digests or {}), **keep_for_lanes(made)})
     left = checked_of(folder, selects=False)
     assert left.variables == ({"div_precision_increment": "8"} if is_kept else {})
+
+
+VARIABLES = {
+    "div_precision_increment": "4", "group_concat_max_len": "1024", "ft_min_word_len": "4", "max_allowed_packet": "64",
+    "time_zone": "SYSTEM",
+}  # fmt: skip
+HALF = Column("half", 2, "decimal(9,4)", expression="`a` / 2")
+STRICT = 1 << 22
+
+
+@pytest.mark.parametrize(
+    ("ddl", "sql_mode", "columns", "kept_names"),
+    [
+        ("CREATE TABLE u (a INT)", 0, (), {"time_zone"}),
+        ("ALTER TABLE u ADD FULLTEXT (s)", 0, (), {"time_zone", "ft_min_word_len"}),
+        ("CREATE TABLE u (a INT, b INT AS (a / 2))", 0, (), {"time_zone", "div_precision_increment"}),
+        ("CREATE TABLE u (a INT)", 0, (HALF,), {"time_zone", "div_precision_increment"}),
+        # a table of which no row is written
+        ("ALTER TABLE other FORCE", 0, (), {"time_zone", "div_precision_increment"}),
+        ("", 0, (HALF,), {"time_zone", "div_precision_increment"}),
+        ("ALTER TABLE u ADD b TEXT AS (REPEAT(a, 9))", 0, (), {"time_zone", "max_allowed_packet"}),
+        ("ALTER TABLE u ADD b TEXT AS (REPEAT(a, 9))", STRICT, (), {"time_zone"}),
+        # its query may run any body
+        ("CREATE TABLE u SELECT f() AS a", 0, (), VARIABLES.keys()),
+    ],
+)
+def test_of_a_window_without_other_statements_only_what_it_sees_is_kept(
+    tmp_path: Path, ddl: str, sql_mode: int, columns: tuple[Column, ...], kept_names: Set[str]
+) -> None:
+    tables = schema(
+        Table(KEY, "InnoDB", (Column("a", 1, "int"), *columns)),
+        *((Table(TableKey("shop", "other"), "InnoDB", (HALF,)),) if "other" in ddl else ()),
+    )
+    item = Item(ItemKind.DDL, ddl.encode(), context=SessionContext(database="shop", sql_mode=sql_mode))
+    text = LoggedText.of(1, LogPosition("log", 1), item, Flavor.MYSQL)
+    plan = replace(PLAN, tables={KEY: TableCounts(read=RowCounts(1), written=RowCounts(1))})
+    folder, texts = WorkFolder(str(tmp_path), digests={}), [text] if ddl else ()
+    made = situation(plan=plan, tables=tables, needs=Needs(ddl=bool(ddl)), texts=texts, plans=folder)
+    vars(made.target).update(ask=lambda *_: (), variables=VARIABLES)
+    left = checked_of(replace(folder, digests=keep_for_lanes(made)), selects=False)
+    assert left.variables.keys() == kept_names
 
 
 def _gone() -> None:

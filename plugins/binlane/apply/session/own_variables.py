@@ -33,6 +33,7 @@ def require_own_values(session: LaneSession, checked: Mapping[str, str]) -> None
             f"target: {name}: expected {ours or 'nothing'}, as when the window was checked, found "
             f"{theirs or 'nothing'}: the server was started again, and nothing was written with it; or somebody has "
             "set it, and statements of this window may have run with it (then verify --full behind the window). SET "
-            f"GLOBAL it on the target to the former value ({lasts}: the next start forgets SET GLOBAL), then run "
-            "again; or, if the data is the same by both, set allow_unsafe in the channel's file"
+            f"GLOBAL it on the target to the former value ({lasts}: the next start forgets SET GLOBAL), or start "
+            "the target with the option where no SET changes it (error 1238), then run again; or, if the data is "
+            "the same by both, set allow_unsafe in the channel's file"
         )

@@ -20,8 +20,9 @@ from binlane.sql.session_variables import VARIABLES, Fate, Globals, leaves_times
 
 _TODO: Final = (
     "no log holds it, so the target would do something else, as a replica would: SET GLOBAL it on the target (on MySQL "
-    "SET PERSIST, or restart it with the option: the next start forgets SET GLOBAL) to the source's until the window "
-    "is applied, or, if the data is the same by both, set allow_unsafe in the channel's file"
+    "SET PERSIST, on MariaDB in the option file, too: the next start forgets SET GLOBAL), or start it with the option "
+    "where no SET changes it (error 1238), to the source's until the window is applied, or, if the data is "
+    "the same by both, set allow_unsafe in the channel's file"
 )
 _TODO_LANES: Final = (
     "no log holds it, and lanes that apply MariaDB's log to MySQL have OFF, the default of a MariaDB that does not log "

@@ -49,6 +49,14 @@ class Sights:
             place = next(self._tables(sight), None)
         return place
 
+    def by_definitions(self, sight: Sight) -> bool:
+        """Whether a statement that commits by itself, or an expression of a column or key, sees it: all that can in a
+        window without other statements, whose files are not read for it."""
+        for text, as_plain in self._definitions:
+            if not (sight.lax_only and not is_lax(text.context)) and sight.sees(as_plain):
+                return True
+        return sight.expressions and any(self._has(each, "", sight) for each in self._computed)
+
     def programs(self, sight: Sight) -> Iterator[Program]:
         """Programs of either server that see it, whether statements reach them or not."""
         needs = self.situation.needs
@@ -80,6 +88,21 @@ class Sights:
         for key, (seqno, where) in sorted(reached.items(), key=lambda each: each[1][0]):
             return Place(f"{named[key]}, which {where.removesuffix(',')} reaches", seqno)
         return None
+
+    @cached_property
+    def _definitions(self) -> tuple[tuple[LoggedText, str], ...]:
+        return tuple((text, plain(text.tokens)) for text in self.situation.every_text)
+
+    @cached_property
+    def _computed(self) -> frozenset[str]:
+        """The expressions of the tables whose rows are written; where there is a DDL, which may compute those of its
+        table anew, or make one like it, of all."""
+        situation = self.situation
+        keys = situation.tables.tables if situation.needs.ddl else situation.plan.applied_tables
+        tables = (situation.tables.table(key) for key in keys)
+        return frozenset(
+            each for table in tables if table is not None for each in _expressions(table, with_defaults=False)
+        )
 
     @cached_property
     def _programs(self) -> tuple[Program, ...]:

@@ -50,6 +50,8 @@ def test_a_server_that_was_started_again_has_the_values_of_the_check(now: dict[s
     with pytest.raises(ApplyError, match=named) as refused:
         require_own_values(cast(Any, session), CHECKED)
     assert "SET GLOBAL it on the target" in str(refused.value)
+    # as for ft_min_word_len
+    assert "start the target with the option where no SET changes it" in str(refused.value)
 
 
 def test_a_variable_that_there_is_no_more_is_named() -> None:
