@@ -43,6 +43,12 @@ def keeps(column: Column, other: Column) -> bool:
     return is_known and of_both[0] == of_both[1] and size is not None and needed is not None and needed <= size
 
 
+def holds(column: Column, number: int) -> bool:
+    """Whether a number column has a whole number as it is."""
+    values = _range(column)
+    return values is not None and values[0] <= number <= values[1]
+
+
 def _has_range(column: Column, other: Column) -> bool:
     ours, theirs = _range(column), _range(other)
     scale, needed = scale_of(column), scale_of(other)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from binlane.model import Flavor, TableKey
 from binlane.precheck.statements.body_parts import Body
-from binlane.precheck.statements.row_effects import effects_in_turn
+from binlane.precheck.statements.row_effects import _Rows, effects_in_turn
 from binlane.schema.model import Column, Key, KeyColumn, Table
 from binlane.sql.programs.comparison import Difference
 from binlane.sql.temporary_routines import tokens_of
@@ -37,6 +38,8 @@ AMOUNT = Column("amount", 3, "decimal", precision=12, scale=4, nullable=False)
 CENTS = Column("cents", 3, "decimal", precision=12, scale=2, nullable=False)
 MAY_BE_NULL = Column("may", 3, "decimal", precision=12, scale=2)
 BAL, WHOLE = Column("bal", 3, "decimal", precision=12, scale=2), Column("i", 4, "int")
+CUSTOMER, COUNT = Column("c", 1, "int", nullable=False), Column("cnt", 2, "int", nullable=False, default="'0'")
+TOTAL = Column("total", 3, "decimal", precision=14, scale=4, nullable=False, default="'0.0000'")
 FIRED = (*INTS, K, S, B, TS, AMOUNT, CENTS, MAY_BE_NULL, Column("code", 9, "int", nullable=False))
 TABLES = {
     each.key: each
@@ -49,6 +52,8 @@ TABLES = {
         table("by_time", (AT, N), (unique("at"),)),
         table("by_prefix", (B, N), (unique("b", 3),)),
         table("acc", (*INTS, BAL, WHOLE, S, AT, Column("x", 9, "double"))),
+        table("stats", (CUSTOMER, COUNT, TOTAL), (Key("PRIMARY", True, True, (KeyColumn("c"),)),)),
+        table("numbered", (Column("id", 1, "int", nullable=False, auto_increment=True), N)),
         table("sums", (Column("id", 1, "int"), replace(BAL, nullable=False))),
         table("by_amount", (replace(MAY_BE_NULL, nullable=False), N), (unique("may"),)),
     )
@@ -172,6 +177,25 @@ APART = [
     "BEGIN INSERT INTO c (id, n) VALUES (NEW.n, 1) ON DUPLICATE KEY UPDATE n = n + 1;"
     " INSERT INTO c (id, n) VALUES (OLD.n, -1) ON DUPLICATE KEY UPDATE n = n - 1; END",
 ]
+UPSERT = "INSERT INTO stats (c, cnt, total) VALUES {} ON DUPLICATE KEY UPDATE {}"
+BOTH = "cnt = cnt + 1, total = total + NEW.amount"
+COUNTED = UPSERT.format("(NEW.n, 1, 0)", "cnt = cnt + 1")
+MEETING += [
+    f"BEGIN {COUNTED}; {UPSERT.format('(NEW.n, 1, 5)', 'cnt = cnt + 1')}; END",
+    f"BEGIN {COUNTED}; {UPSERT.format('(NEW.n, -1, 0)', 'cnt = GREATEST(cnt, VALUES(cnt))')}; END",
+    f"BEGIN {COUNTED.replace('NEW.n', '9999999999')}; {UPSERT.format('(2147483647, 1, 5)', 'cnt = cnt + 1')}; END",
+    f"BEGIN {COUNTED.replace('NEW.n', '1')}; {UPSERT.format('(NEW.n, 1, 5)', 'cnt = cnt + 1')}; END",
+]
+NUMBERED = "INSERT INTO numbered VALUES ({0}, {1}) ON DUPLICATE KEY UPDATE n = {1}"
+MEETING.append(f"BEGIN {NUMBERED.format(0, 2)}; {NUMBERED.format(1, 3)}; END")
+APART += [
+    f"BEGIN {NUMBERED.format(1, 2)}; {NUMBERED.format(2, 3)}; END",
+    f"IF NEW.m THEN {UPSERT.format('(NEW.n, 1, NEW.amount)', BOTH)}; ELSE {COUNTED}; END IF",
+    f"BEGIN {COUNTED}; {UPSERT.format('(NEW.n, 0, NEW.amount)', 'total = total + NEW.amount')}; END",
+    f"BEGIN {COUNTED}; INSERT INTO stats (c, total) VALUES (NEW.n, NEW.amount)"
+    " ON DUPLICATE KEY UPDATE total = total + NEW.amount; END",
+    f"BEGIN {COUNTED.replace('NEW.n', '1')}; {UPSERT.format('(2, 1, 5)', 'cnt = cnt + 1')}; END",
+]
 
 
 @pytest.mark.parametrize("body", MEETING)
@@ -224,7 +248,7 @@ IN_TURN = {
     "SET bal = bal + CAST(NEW.amount AS DOUBLE)": ROUNDED,
     "SET bal = bal + CAST(NEW.amount AS DECIMAL(12, 3))": ROUNDED,
     "SET bal = bal + CONVERT(NEW.cents USING utf8mb4)": ROUNDED,
-    "SET bal = IFNULL(bal, 0) + NEW.n % NEW.code": ROUNDED,
+    "SET bal = IFNULL(bal, 0) + NEW.code % NEW.code": ROUNDED,
     "SET bal = IFNULL(bal, 0) + CHAR_LENGTH(NEW.k)": ROUNDED,
     "SET i = GREATEST(i, 1 + NEW.f)": TIED,
     "SET i = i + NEW.amount": ROUNDED,
@@ -273,6 +297,19 @@ def test_sums_that_are_rounded_and_equal_values_depend_on_the_first_row(values: 
 @pytest.mark.parametrize("values", IN_ANY_ORDER)
 def test_sums_of_digits_that_the_column_has_do_not(values: str) -> None:
     assert named(f"UPDATE acc {values} WHERE id = NEW.n") == []
+
+
+@pytest.mark.parametrize("statement", [COUNTED, "UPDATE c SET n = n + 1, m = m + NEW.n WHERE id = NEW.n"])
+def test_each_change_of_a_table_is_compared_with_the_keys_once(statement: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, ways = list[object](), _Rows._ways
+
+    def counted(rows: _Rows, *given: Any) -> Any:
+        calls.append(given)
+        return ways(rows, *given)
+
+    monkeypatch.setattr(_Rows, "_ways", counted)
+    assert named(f"BEGIN {f'IF NEW.m THEN {statement}; END IF; ' * 100} END") == []
+    assert len(calls) <= 200
 
 
 @pytest.mark.parametrize("function", ["ABS(", "(", "IFNULL(0, ", "CONVERT(0, ", "-ABS("])

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Final, TypeAlias
 
-from binlane.model import TableKey
+from binlane.model import TableKey, number_of
 from binlane.precheck.statements.body_parts import Body, BodyPart
 from binlane.precheck.statements.row_values import TypeOf, declared, leaves_one
 from binlane.schema.common_values import are_alike, differs
 from binlane.schema.derived_tables import DERIVED
-from binlane.schema.kept_values import keeps
+from binlane.schema.kept_values import holds, keeps, scale_of
 from binlane.schema.letter_case import ANY_CASE
 from binlane.schema.model import Column as Definition
 from binlane.schema.model import Key, KeyColumn, Table
-from binlane.sql.parse.lexer import Token
+from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.query_blocks import Column, columns_in, plain_column
 from binlane.sql.parse.row_effects import (
     FIRING,
@@ -47,10 +48,7 @@ def effects_in_turn(
 
     rows = _Rows(body, table_of(body.difference.key) if body.events else None, written)
     yield from rows.assigned()
-    every = list(upserts(body.tokens, body.database))
-    for upsert in every:
-        if not rows.leave_the_same(upsert, [each for each in every if each.key == upsert.key]):
-            yield _part(f"{upsert.what} into {upsert.key}, in which the first row or the last one remains,")
+    yield from rows.upserted()
     # at worst two tables are taken for one
     compared = ANY_CASE.table
     read, changed_here = set(map(compared, reads(body.tokens, body.database))), writes(body.tokens, body.database)
@@ -87,38 +85,64 @@ class _Rows:
     def assigned(self) -> Iterator[BodyPart]:
         """What the UPDATEs leave otherwise in another order."""
         body = self.body
-        every = list(assignments(body.tokens, body.database, is_trigger=bool(body.events), variables=self.variables))
-        for each in every:
-            changed = None if each.table is None else self.written(each.table)
-            same = [other for other in every if (other.table, other.column) == (each.table, each.column)]
+        groups = dict[tuple[TableKey | None, str], list[Assignment]]()
+        columns = dict[TableKey | None, set[str]]()
+        found = assignments(body.tokens, body.database, is_trigger=bool(body.events), variables=self.variables)
+        for each in found:
+            groups.setdefault((each.table, each.column), []).append(each)
+            columns.setdefault(each.table, set()).add(each.column)
+        # an UPDATE of several tables may be one of any
+        felt = {table: of_one | columns.get(None, set()) for table, of_one in columns.items()}
+        felt[None] = set[str]().union(*columns.values())
+        has_beside = cache(lambda table: bool(body.events) and has_row_beside(body.tokens, table))
+        for (table, column), same in groups.items():
+            changed = None if table is None else self.written(table)
             if self._meet_nowhere([_definitions(other.found_by, changed) for other in same], are_alike):
                 continue
-            is_one = all(other.constant == each.constant != () for other in same) or len(same) == 1
-            is_repeated = bool(body.events) and has_row_beside(body.tokens, each.table)
-            if (is_one or is_repeated) and not _differs_by_row(each, every):
-                continue
-            kinds = {other.change for other in same}
-            if Change.OTHER in kinds or len(kinds) > 1 or any(_may_be_of(name, changed) for name in each.added):
-                yield _part(f"an UPDATE of {each.table or 'a query'} in which the last row remains")
-            elif not leaves_one(each.change, _column(changed, each.column), each.value, self._type_in(changed)):
-                yield _part(f"{_IN_TURN[each.change]} in {each.table}")
+            kinds, constants = {other.change for other in same}, {other.constant for other in same}
+            is_one = (len(constants) == 1 and () not in constants) or len(same) == 1
+            for each in same:
+                # whether the value depends on the row at hand, or on a column that the body changes
+                is_by_row = each.is_fired or not felt[table].isdisjoint(each.read)
+                if not is_by_row and (is_one or has_beside(table)):
+                    continue
+                if Change.OTHER in kinds or len(kinds) > 1 or any(_may_be_of(name, changed) for name in each.added):
+                    yield _part(f"an UPDATE of {table or 'a query'} in which the last row remains")
+                elif not leaves_one(each.change, _column(changed, column), each.value, self._type_in(changed)):
+                    yield _part(f"{_IN_TURN[each.change]} in {table}")
 
-    def leave_the_same(self, upsert: Upsert, every: Sequence[Upsert]) -> bool:
-        """Whether no two rows meet on a key, or leave the same whichever comes first. ``every``: the upserts into the
-        same table."""
-        written = self.written(upsert.key)
-        given = _given(upsert, written)
-        if given is None or written is None:
-            return False
+    def upserted(self) -> Iterator[BodyPart]:
+        """The INSERTs and REPLACEs of which rows meet on a key, and leave otherwise in another order."""
+        groups = dict[TableKey, list[Upsert]]()
+        for each in upserts(self.body.tokens, self.body.database):
+            groups.setdefault(each.key, []).append(each)
+        for key, every in groups.items():
+            for each in self._felt(every, self.written(key)):
+                yield _part(f"{each.what} into {key}, in which the first row or the last one remains,")
+
+    def _felt(self, every: Sequence[Upsert], written: Table | None) -> Iterator[Upsert]:
+        """Those of the upserts into one table that leave another row in another order."""
+        if written is None:
+            yield from every
+            return
         unique = [key for key in written.keys if key.unique]
         if all(self._meet_nowhere([_in_key(key, each, written) for each in every], keeps) for key in unique):
-            return True
+            yield from (each for each in every if _given(each, written) is None)
+            return
         if len(unique) != 1 or any(_takes_for_equal(written, part) for part in unique[0].columns):
-            return False
+            yield from every
+            return
         in_key = {(part.name or "").lower() for part in unique[0].columns}
-        others = {name: value for name, value in given.items() if name not in in_key}
-        if len({_fixed(each, written, in_key) for each in every}) > 1:
+        for same in _meeting(every, written, unique[0]):
+            is_one_kind = len({_fixed(each, written, in_key) for each in same}) == 1
+            yield from (each for each in same if not (is_one_kind and self._leaves_the_same(each, written, in_key)))
+
+    def _leaves_the_same(self, upsert: Upsert, written: Table, in_key: Collection[str]) -> bool:
+        """Whether rows that meet leave the same in all columns but those of the key, whichever comes first."""
+        given = _given(upsert, written)
+        if given is None:
             return False
+        others = {name: value for name, value in given.items() if name not in in_key}
         if not upsert.updates:
             return not any(True for value in others.values() for _ in columns_in(value))
         return self._add_up(upsert, others, written)
@@ -208,17 +232,52 @@ def _given(upsert: Upsert, written: Table | None) -> Mapping[str, Sequence[Token
 
 
 def _fixed(upsert: Upsert, written: Table, in_key: Collection[str]) -> Hashable:
-    """What upserts into one table have in common if none of them leaves another row than the others would: the columns,
-    and the values that are not added up."""
+    """What upserts into one table have in common if none of them leaves another row than the others would: how values
+    are added up, and those that are not."""
     updates, given = dict(upsert.updates), _given(upsert, written) or {}
-    values = {name: value for name, value in given.items() if name not in in_key}
-    is_added = {name: name in updates and _texts(updates[name]) != _texts(value) for name, value in values.items()}
-    # literal texts have none here
-    fixed = {
-        name: None if is_added[name] else tuple(token.text.lower() or id(token) for token in value)
-        for name, value in values.items()
-    }
-    return bool(updates), frozenset(given), frozenset(fixed.items())
+    fixed = dict[str, Hashable]()
+    for column in written.columns:
+        name = column.name.lower()
+        value, update = given.get(name), updates.get(name)
+        if name in in_key:
+            continue
+        if value is None:
+            fixed[name] = Change.SUM if scale_of(column) is not None and _is_zero(column.default or "") else None
+        elif update and _texts(update) != _texts(value):
+            fixed[name] = change_by(update)
+        elif update is None and len(value) == 1 and value[0].kind is TokenKind.NUMBER and _is_zero(value[0].text):
+            # what a sum begins with
+            fixed[name] = Change.SUM
+        else:
+            # literal texts have none here
+            fixed[name] = tuple(token.text.lower() or id(token) for token in value)
+    return bool(updates), frozenset(fixed.items())
+
+
+def _is_zero(text: str) -> bool:
+    return "0" in text and not text.strip("'0.")
+
+
+def _meeting(every: Sequence[Upsert], written: Table, key: Key) -> Iterable[Sequence[Upsert]]:
+    """The upserts into a table, those apart that have other literal numbers in a column of its key."""
+    for part in key.columns:
+        column = _column(written, part.name)
+        groups = dict[int | None, list[Upsert]]()
+        for each in every:
+            value = (_given(each, written) or {}).get((part.name or "").lower()) or ()
+            groups.setdefault(_literal_in(column, value), []).append(each)
+        if None not in groups:
+            return groups.values()
+    return [every]
+
+
+def _literal_in(column: Definition | None, value: Sequence[Token]) -> int | None:
+    """The whole number that a row gets, if no other literal becomes the same one."""
+    if column is None or len(value) != 1 or value[0].kind is not TokenKind.NUMBER or not value[0].text.isdecimal():
+        return None
+    number = number_of(value[0].text)
+    # 0 is the next number of an AUTO_INCREMENT
+    return number if holds(column, number) and (number or not column.auto_increment) else None
 
 
 def _in_key(key: Key, upsert: Upsert, written: Table) -> _Pairs:
@@ -240,13 +299,6 @@ def _names(key: Key) -> frozenset[str]:
     if not key.unique or any(part.name is None or part.prefix is not None for part in key.columns):
         return frozenset()
     return frozenset((part.name or "").lower() for part in key.columns)
-
-
-def _differs_by_row(assignment: Assignment, every: Iterable[Assignment]) -> bool:
-    """Whether the value depends on the row at hand, or on a column that the body changes."""
-    tables = (assignment.table, None)
-    changed = {each.column for each in every if assignment.table is None or each.table in tables}
-    return assignment.is_fired or not changed.isdisjoint(assignment.read)
 
 
 def _may_be_of(name: Column, changed: Table | None) -> bool:
