@@ -214,8 +214,8 @@ class SessionContext:
     thread_id: int | None = None
     error_code: int = 0
     """The error the statement ended with on the source; 0 if none."""
-    logged_text: str = ""
-    """The text as it was logged, in base64, of a statement with ``other_readings``."""
+    logged_text: str | None = None
+    """The text as it was logged, in base64, of a statement with ``other_readings``; None without them."""
     other_readings: tuple[tuple[int, int], ...] = ()
     """Collation ids of client character sets, and bits of ``sql_mode``, in which the text may be another statement: the
     precheck asks a parser."""

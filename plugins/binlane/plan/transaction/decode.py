@@ -351,7 +351,7 @@ class _Dissection:
     def _may_be_taken(self, context: SessionContext) -> bool:
         """Whether a reading of the logged text may be about a database that the channel takes: it has the name of one
         in front of another name, or is of a session of one."""
-        text = b64decode(context.logged_text)
+        text = b64decode(context.logged_text or "")
         sets = {context.charset_client, *(collation for collation, _ in context.other_readings)}
         names = {context.database or ""}
         for charset in sets:

@@ -99,7 +99,7 @@ def _parser(situation: Situation, stack: ExitStack) -> SyntaxParser | None:
 def split_in_another_set(context: SessionContext, parser: SyntaxParser | None) -> str | None:
     """The client character set, and the modes, in which a logged text ends its names and literals elsewhere and may be
     another statement; None if there are none. Without a parser each of the plan's readings may be one."""
-    text = b64decode(context.logged_text)
+    text = b64decode(context.logged_text or "")
     for collation, mode in context.other_readings:
         name = _SET_OF[collation]
         if parser is None or parser.takes(text, name, mode):
