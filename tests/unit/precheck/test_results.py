@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 from binlane.errors import SourceError
-from binlane.model import Flavor, Item, ItemKind, LogPosition, SessionContext, TableKey
+from binlane.model import Flavor, Item, ItemKind, LogPosition, RowCounts, SessionContext, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
-from binlane.plan.window_plan import RowCounts, TableCounts
+from binlane.plan.window_plan import TableCounts
 from binlane.precheck.results import checked_of, keep_for_lanes
 from binlane.precheck.situation.situation import Needs
 from binlane.schema.model import Column, Schema, Table

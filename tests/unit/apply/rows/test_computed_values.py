@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
@@ -101,8 +101,13 @@ def test_rows_of_the_other_family_keep_their_session_where_statements_write_them
     written = list[Item]()
     monkeypatch.setattr("binlane.apply.rows.cross_family.users_tables", lambda *_: None)
     monkeypatch.setattr(FamilyRows, "_is_by_sql", lambda _, logged: logged.table == "t")
+
+    def write(_: object, items: Iterable[Item], __: object) -> RowCounts:
+        written.extend(items)
+        return RowCounts()
+
     for kind in (SqlRows, BinlogRows):
-        monkeypatch.setattr(kind, "write", lambda _, items, __: written.extend(items) or RowCounts())
+        monkeypatch.setattr(kind, "write", write)
 
     context = SessionContext(sql_mode=0, time_zone="+09:00")
     payload = b"".join(table_map(n, name) + rows(n) for n, name in enumerate((b"t", b"u", b"t")))
