@@ -99,6 +99,11 @@ WAYS: Final = {
     "a function of the statement's table": (b"INSERT INTO a.t VALUES (a.f())", (function(UPDATES),), ()),
     "a function that is selected": (b"SELECT a.f()", (function(UPDATES),), ()),
     "a trigger": (b"INSERT INTO a.x VALUES (1)", (trigger("x", UPDATES, "AFTER INSERT"),), ()),
+    "a trigger of a table that is the same folded": (
+        b"INSERT INTO a.T VALUES (1)",
+        (trigger("T", UPDATES, "AFTER INSERT"),),
+        (),
+    ),
     "a trigger of the same table": (
         b"INSERT INTO a.t VALUES (1)",
         (trigger("t", "DO a.f()", "AFTER INSERT"), function("DELETE FROM a.p")),
@@ -156,6 +161,12 @@ def test_a_trigger_of_another_event_does_not_fire(statement: bytes) -> None:
     assert not found_in(statement, evil, reads, view("select `a`.`t`.`n` from `a`.`t`"))
     moved = made("RENAME TABLE a.t TO a.u, a.v TO a.w", 2)
     assert not found_in(statement, evil, reads, view("select `a`.`t`.`n` from `a`.`t`"), texts=[moved])
+
+
+def test_a_reader_of_a_renamed_table_hides_no_trigger_of_its_other_name() -> None:
+    evil, writes = trigger("t", SET, "BEFORE UPDATE"), function("UPDATE a.t2 SET n = 1")
+    reads = trigger("t2", "SET NEW.n = (SELECT MAX(n) FROM a.t)", "BEFORE INSERT")
+    assert found_in(STATEMENT, evil, writes, reads, texts=[made("RENAME TABLE a.t TO a.t2", 2)])
 
 
 READS: Final = function("SELECT SUM(n) INTO @x FROM a.t")

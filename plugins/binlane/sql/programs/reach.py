@@ -68,6 +68,9 @@ class Reach:
     """Routines and views."""
     by_account: frozenset[TableKey] = frozenset()
     """Names with a text whose result may depend on the account that runs it."""
+    executed: Mapping[TableKey, frozenset[TableKey]] = field(default_factory=dict)
+    """By name: those of ``behind`` that texts name which are executed; of a trigger without its own table, which no
+    trigger may write."""
     meant: Mapping[TableKey, frozenset[TableKey]] = field(default_factory=dict)
     """By name: those of ``behind`` that a statement means itself: the names in a view's query, and the other name of
     what the window renames."""
@@ -107,8 +110,7 @@ class Reach:
                 continue
             found.add(key)
             meant, children = self.meant.get(key, frozenset()), self.cascades.get(key, frozenset())
-            # no trigger may write its own table
-            executed = {*self.behind.get(key, ())} - meant - {key}
+            executed = self.executed.get(key, frozenset())
             written = self.events.get(key, frozenset())
             if not meaning.isdisjoint(children if written.isdisjoint(events) else executed | children):
                 return True
@@ -163,6 +165,8 @@ def reach_of(
             continue
         named = frozenset(names_in(text.tokens, text.database, calls_bare=text.calls_bare))
         is_plain = is_view and all(key.table != _DUALITY for key in named)
+        if not (is_view or is_routine(text.name) or _names_another(text)):
+            named -= {name}
         (meant if is_plain else executed)[name].update(named)
         if not is_plain:
             events[name].update(EVENTS if is_view else _events_in(text.tokens))
@@ -184,9 +188,17 @@ def reach_of(
         {key: frozenset(each) for key, each in children.items()},
         frozenset(names),
         frozenset(by_account),
-        {key: frozenset(each - executed.get(key, set())) for key, each in meant.items()},
+        {key: frozenset(each) for key, each in executed.items()},
+        {key: frozenset(each) for key, each in meant.items()},
         {key: frozenset(each) for key, each in events.items()},
     )
+
+
+def _names_another(trigger: Text) -> bool:
+    """Whether a trigger's text may name another table that is the same folded: ``T``, or one with an accent."""
+    own = trigger.name.table
+    texts = (token.text for token in trigger.tokens or () if token.kind in _NAMES)
+    return any(text != own and folded(TableKey("", text)) == folded(TableKey("", own)) for text in texts)
 
 
 def _events_in(tokens: Sequence[Token]) -> Iterable[str]:
