@@ -211,7 +211,12 @@ def test_a_text_that_the_filter_leaves_out_may_have_been_one_of_its_own_tables(p
 @pytest.mark.parametrize("rule", ['include_databases = ["app"]', 'exclude_databases = ["other"]'])
 def test_a_text_about_others_alone_is_left_out(prepared: Channel, rule: str) -> None:
     prepared.write_channel(f"[filter]\n{rule}\n")
-    run_on(prepared.source, "CREATE TABLE other.`员工表` (`号` INT)", "ALTER TABLE other.`员工表` ADD `手机号` INT")
+    run_on(
+        prepared.source,
+        "CREATE TABLE other.`员工表` (`号` INT)",
+        "ALTER TABLE other.`员工表` ADD `手机号` VARCHAR(20)",
+        "INSERT INTO other.`员工表` VALUES (1, '产品-A/x#1')",
+    )
     as_user(prepared.source, "INSERT INTO t (n) VALUES (10)")
 
     assert prepared.run() is not None

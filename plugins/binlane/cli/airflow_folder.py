@@ -34,7 +34,12 @@ def distrusted() -> str | None:
     repository: a channel file names a program to run, and where all rows go."""
     folders = (Path(), *reversed(IN_CHECKOUT.parents[:-1]), IN_CHECKOUT)
     for path in (*folders, *sorted(IN_CHECKOUT.glob("*.toml"))):
-        if path.exists() and (writers := _other_writers(path)):
+        try:
+            writers = _other_writers(path)
+        except OSError:
+            # what this account cannot reach, it does not read
+            continue
+        if writers:
             return (
                 "expected folders and channel files that this account and root alone can write, found "
                 f"{path.resolve()}, which {' and '.join(writers)} may write: a channel file says which program runs "

@@ -48,6 +48,9 @@ def test_a_word_of_the_grammar_is_no_function(body: str, called: list[str], flav
         ("CREATE TABLE t IGNORE (SELECT 1)", False),
         ("CREATE TABLE t (a JSON, CHECK (1 MEMBER OF (a)))", False),
         ("CREATE TABLE t (a TEXT DEFAULT (sys_eval('id'))) SELECT 1 AS b", True),
+        ("CREATE TABLE t (`select` INT, c INT AS (t.select + 1), b TEXT DEFAULT (sys_eval('id')))", True),
+        ("CREATE TABLE t (a INT, c INT AS ((SELECT 1)), b TEXT DEFAULT (sys_eval('id')))", True),
+        ("ALTER TABLE t ADD c INT AS (t.select + 1), ADD b TEXT DEFAULT (sys_eval('id'))", True),
     ],
 )
 def test_a_column_computes_with_no_library_of_the_target_alone(

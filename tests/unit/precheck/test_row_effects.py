@@ -161,6 +161,7 @@ MEETING = [
     "INSERT IGNORE INTO by_prefix (b, n) VALUES (NEW.b, 1)",
     "INSERT IGNORE INTO by_bin (k, n) VALUES (NEW.s, 1)",
     "INSERT IGNORE INTO by_amount (may, n) VALUES (NEW.may, NEW.n)",
+    "BEGIN INSERT IGNORE INTO acc (id, s) VALUES (NEW.n, 0); INSERT IGNORE INTO acc (id, s) VALUES (NEW.n, 0.0); END",
     "BEGIN REPLACE INTO c (id, n) VALUES (NEW.id, 0); REPLACE INTO c (id, n) VALUES (NEW.code, 1); END",
     "BEGIN INSERT IGNORE INTO acc (id, s) VALUES (NEW.n, 'a'); INSERT IGNORE INTO acc (id, s) VALUES (OLD.n, 'b'); END",
     "BEGIN INSERT INTO c (id, n) VALUES (NEW.n, 1) ON DUPLICATE KEY UPDATE n = n + 1;"

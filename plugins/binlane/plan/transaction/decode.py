@@ -356,12 +356,12 @@ class _Dissection:
         names = {context.database or ""}
         for charset in sets:
             read = decoded(text, replace(context, charset_client=charset))
-            names.update(_QUALIFIER.findall(read))
+            # digits alone are a number
+            names.update(word for word in _QUALIFIER.findall(read) if not word.isdecimal())
             # from one quote to the next one, whichever begins a name in a reading
             ends = [match.start() for match in _QUOTED_QUALIFIER.finditer(read)]
             names.update(read[max(read.rfind(quote, 0, end) for quote in '`"') + 1 : end] for end in ends)
-        taken = (name for name in names if self.log.selection.database(name)[0] is not Extent.NONE)
-        return any(name and not name.isdecimal() for name in taken)
+        return any(name and self.log.selection.database(name)[0] is not Extent.NONE for name in names)
 
     def _without_folders(self, event: RawEvent, sql: bytes, context: SessionContext) -> SessionContext:
         """The context in which the target ignores the folders of a table. Raises UnsupportedEventError if the statement
@@ -480,10 +480,10 @@ _QUERIES: Final = frozenset({_T.QUERY, _T.QUERY_COMPRESSED})
 _DIRECTORY: Final = re.compile(rb"\b(?:DATA|INDEX)\s+DIRECTORY\b", re.IGNORECASE)
 _OF_TABLE: Final = re.compile(rb"(?:CREATE|ALTER)\s+(?:OR\s+REPLACE\s+|(?:TEMPORARY|ONLINE|IGNORE)\s+)*TABLE\b", re.I)
 _SQL_MODE: Final = re.compile(rb"SQL_MODE", re.IGNORECASE)
-_QUALIFIER: Final = re.compile(r"[\w$]+(?=\s*[./#-])")
+_QUALIFIER: Final = re.compile(r"(?<![\w$])[\w$]++(?=\s*(?:\.|/\*|#|--\s))")
 """A word that a dot, or a comment and a dot, may follow; only in front of one can a text about tables name a
 database."""
-_QUOTED_QUALIFIER: Final = re.compile(r"[`\"](?=\s*[./#-])")
+_QUOTED_QUALIFIER: Final = re.compile(r"[`\"](?=\s*(?:\.|/\*|#|--\s))")
 """The end of such a name in quotes."""
 _WAY_ON_OF_FOLDERS: Final = (
     "(leave the folder out on the source, or SET its sql_mode in the session; for this one, skip it and make the table "

@@ -27,6 +27,8 @@ _BEHIND: Final = ") binlane_end"
 _AT_END: Final = f"near '{_BEHIND}'"
 _HEADER: Final = 1024
 """Bytes of a packet that are not the text's, with room to spare."""
+_LONGEST_WAIT: Final = 28_800
+"""Seconds: the servers' own default."""
 _SYNTAX: Final = frozenset({1064, 1149})
 _NAMES: Final = frozenset({1059, 1102, 1103, 1166, 1280, 1300})
 """Names that are too long, that end with a blank, or with bytes that are no character: no server takes them."""
@@ -80,7 +82,8 @@ def syntax_parser(engine: Engine) -> Iterator[SyntaxParser]:
     try:
         flavor = Flavor.MARIADB if "MariaDB" in connection.get_server_info() else Flavor.MYSQL
         with connection.cursor() as cursor:
-            cursor.execute("SET SESSION lc_messages = 'en_US'")
+            # between two questions all of a window's files may be read
+            cursor.execute(f"SET SESSION lc_messages = 'en_US', SESSION wait_timeout = {_LONGEST_WAIT}")
             cursor.execute("SELECT @@max_allowed_packet")
             longest = int(cursor.fetchall()[0][0]) - _HEADER
             cursor.execute(_DATABASES)

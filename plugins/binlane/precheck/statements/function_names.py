@@ -121,10 +121,28 @@ def _calls_of_table(logged: LoggedText) -> Iterator[NamedCall]:
     if not defines_table(tokens):
         return
     with contextlib.suppress(Unreadable):
-        tokens = tokens[: query_start(Cursor(tokens, clause_of(tokens).body))]
+        tokens = _without_query(tokens, clause_of(tokens).body)
     for at in calls_elsewhere(tokens, logged.flavor):
         if not (at and is_symbol(tokens[at - 1], ".")):
             yield NamedCall(tokens[at].text, tokens[at].kind is TokenKind.NAME, tokens[at + 1].gap)
+
+
+def _without_query(tokens: Sequence[Token], body: int) -> Sequence[Token]:
+    """The tokens of a CREATE TABLE in front of its query, which stands outside of all parentheses but its own; a word
+    behind a dot is a name."""
+    at, depth = body if tokens[body].upper == "CREATE" else len(tokens), 0
+    while (start := query_start(Cursor(tokens, at))) < len(tokens):
+        depth += _opened(tokens[at:start])
+        if depth == 0 and not is_symbol(tokens[start - 1], "."):
+            return tokens[:start]
+        word = next(index for index in range(start, len(tokens)) if not is_symbol(tokens[index], "("))
+        depth += _opened(tokens[start:word])
+        at = word + 1
+    return tokens
+
+
+def _opened(tokens: Sequence[Token]) -> int:
+    return sum(is_symbol(token, "(") - is_symbol(token, ")") for token in tokens)
 
 
 def _findings(

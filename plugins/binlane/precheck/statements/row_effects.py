@@ -241,17 +241,22 @@ def _fixed(upsert: Upsert, written: Table, in_key: Collection[str]) -> Hashable:
         value, update = given.get(name), updates.get(name)
         if name in in_key:
             continue
+        is_number = scale_of(column) is not None
         if value is None:
-            fixed[name] = Change.SUM if scale_of(column) is not None and _is_zero(column.default or "") else None
+            fixed[name] = Change.SUM if is_number and _is_zero(column.default or "") else None
         elif update and _texts(update) != _texts(value):
             fixed[name] = change_by(update)
-        elif update is None and len(value) == 1 and value[0].kind is TokenKind.NUMBER and _is_zero(value[0].text):
+        elif update is None and is_number and len(value) == 1 and _is_zero_literal(value[0]):
             # what a sum begins with
             fixed[name] = Change.SUM
         else:
             # literal texts have none here
             fixed[name] = tuple(token.text.lower() or id(token) for token in value)
     return bool(updates), frozenset(fixed.items())
+
+
+def _is_zero_literal(token: Token) -> bool:
+    return token.kind is TokenKind.NUMBER and _is_zero(token.text)
 
 
 def _is_zero(text: str) -> bool:
