@@ -27,6 +27,7 @@ READERS: Final = {
     "sql/charset.py": "hides letters of swe7 from the lexer",
     "sql/programs/spelling.py": "compares two texts of one program, by what stands between their words",
     "config/node.py": "comments of TOML",
+    "plan/transaction/decode.py": "what may stand between a name of a database and the dot behind it",
     "orchestration/commands/inspection/statements.py": "prints a log for a client, which has rules of its own",
     "sql/parse/shown_table.py": "which comments a SHOW CREATE TABLE may have, found by the lexer",
     "work/logged_statements.py": "forms of DML, which only save questions to the target's parser",
