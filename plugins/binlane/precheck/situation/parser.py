@@ -33,6 +33,7 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, Item, ItemKind, SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
 from binlane.plan.window_plan import WindowPlan
+from binlane.precheck.situation.syntax import PACKET_HEADER
 from binlane.rename_rules import is_system
 from binlane.sql.charset import dialect_of
 from binlane.sql.logged_statement import LoggedText
@@ -58,8 +59,6 @@ _MOST_WAITS: Final = 3
 _COM_STMT_CLOSE: Final = COMMAND.COM_STMT_CLOSE
 _PREPARED: Final = struct.Struct("<BIHH")
 """Of the answer: status 0, the statement's id, its columns and parameters."""
-_HEADER: Final = 1024
-"""Bytes of a packet that are not the statement's, with room to spare."""
 _HELD: Final = (f"{SCHEMA}.{migrations.name}", "mysql.help_topic")
 """Tables of which one is locked on MariaDB: nobody writes them but an upgrade; the second one is there before ``init``
 has made the first."""
@@ -157,7 +156,8 @@ class StatementJudge:
         Raises the driver's error if the connection is lost.
         """
         context = SessionContext() if item.context is None else item.context
-        if len(item.payload) + _HEADER > self.session.max_allowed_packet or not self._enter(context, item.payload):
+        is_too_long = len(item.payload) + PACKET_HEADER > self.session.max_allowed_packet
+        if is_too_long or not self._enter(context, item.payload):
             return None  # the packet, the collations and time zones have findings of their own
         if not self._is_asked_about(item.payload, context):
             return self._missing_function(item, context)
@@ -179,7 +179,7 @@ class StatementJudge:
         it, by ``folded_name``. Raises the driver's error if the connection is lost."""
         context = SessionContext(database=database)
         item = Item(ItemKind.DDL, statement, context=context)
-        if len(statement) + _HEADER > self.session.max_allowed_packet:
+        if len(statement) + PACKET_HEADER > self.session.max_allowed_packet:
             return None
         # before the first copy the target may have neither its database nor binlane's
         if not any(self._enter(SessionContext(database=each), statement) for each in (database, _THERE)):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _BEHIND: Final = ") binlane_end"
 _AT_END: Final = f"near '{_BEHIND}'"
-_HEADER: Final = 1024
+PACKET_HEADER: Final = 1024
 """Bytes of a packet that are not the text's, with room to spare."""
 _LONGEST_WAIT: Final = 28_800
 """Seconds: the servers' own default."""
@@ -85,7 +85,7 @@ def syntax_parser(engine: Engine) -> Iterator[SyntaxParser]:
             # between two questions all of a window's files may be read
             cursor.execute(f"SET SESSION lc_messages = 'en_US', SESSION wait_timeout = {_LONGEST_WAIT}")
             cursor.execute("SELECT @@max_allowed_packet")
-            longest = int(cursor.fetchall()[0][0]) - _HEADER
+            longest = int(cursor.fetchall()[0][0]) - PACKET_HEADER
             cursor.execute(_DATABASES)
             _enter_any(connection, [str(name) for (name,) in cursor.fetchall()])
         yield SyntaxParser(connection, flavor, longest)
