@@ -32,8 +32,9 @@ from benchmarks.workloads import WORKLOADS
 from binlane.model import Flavor
 from binlane.orchestration import steps
 from binlane.orchestration.request import NOW, WindowRequest
-from binlane.work.files import WorkFolder
+from binlane.work.files import Digests, WorkFolder
 from binlane.work.plan_job.job import LocalProcesses, run_plan_job
+from binlane.work.plan_job.made import made_here
 
 if TYPE_CHECKING:
     from benchmarks.private import Traffic
@@ -49,8 +50,9 @@ def _extract(channel: ChannelConfig, endpoints: Endpoints) -> Any:
     return steps.extract(channel, endpoints, WindowRequest(NOW))
 
 
-def _filter(work: str, processes: int) -> list[int]:
-    return list(run_plan_job(WorkFolder(work), LocalProcesses(processes)).all_lanes)
+def _filter(work: str, processes: int) -> tuple[list[int], Digests | None]:
+    """The lanes, and what the job has made: another process adopts the plan."""
+    return list(run_plan_job(WorkFolder(work), LocalProcesses(processes)).all_lanes), made_here(work)
 
 
 def main(
@@ -182,10 +184,11 @@ def _window(
     work = extracted.answer["work"]
     filtered = in_fresh_process(_filter, work, os.cpu_count() or 1)
     disk = sum(file.stat().st_size for file in Path(work).rglob("*") if file.is_file())
-    checked = in_fresh_process(steps.adopt_plan, channel, endpoints, work)
+    lanes, made = filtered.answer
+    checked = in_fresh_process(steps.adopt_plan, channel, endpoints, work, None, "", made)
     plan = checked.answer["plan"]
     try:
-        applied = apply_lanes(channel, endpoints, plan, filtered.answer)
+        applied = apply_lanes(channel, endpoints, plan, lanes)
     except BenchmarkError as exc:
         console.print(f"[red]✗[/] {exc}", markup=True)
         raise typer.Exit(1) from exc
