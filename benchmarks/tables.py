@@ -471,8 +471,8 @@ def durations(results: Path) -> str:
     found = _stored(results, DURATIONS)
     whole, longest = sum(found.values()) / 60, sorted(found, key=lambda name: -found[name])[:5]
     return (
-        f"`benchmarks.all` took {whole:.0f} minutes when it was last run; the longest were "
-        f"{', '.join(f'`{name}` {found[name] / 60:.1f}' for name in longest)}.\n"
+        f"{len(found)} benchmarks of `benchmarks.all` took {whole:.0f} minutes, each when it was last measured; the "
+        "longest were " + ", ".join(f"`{name}` {found[name] / 60:.1f}" for name in longest) + "."
     )
 
 
