@@ -31,9 +31,9 @@ _BATCH: Final = 50
 """Runs that are read at once."""
 _ACTIVE: Final = ("queued", "running")
 _HEALTH: Final = re.compile(r"(?m)^health:.*\n*")
+"""The line of the channel's health in a note; the run's last task writes it."""
 _LIKE_HEALTH: Final = re.compile(r"(?mi)^(?=[^\w\n]*health\W)")
 """Begins a line of a text that looks like the note's last one: names and values may have line breaks."""
-"""The line of the channel's health in a note; the run's last task writes it."""
 
 
 class Board:

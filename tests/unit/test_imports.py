@@ -101,7 +101,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "apply.ddl": (*PLAN, *STATE, "safe_text", "apply.session", "apply.rows"),
     "apply": (*PLAN, "connections", *STATE, "apply.session", "apply.rows", "apply.ddl"),
     "apply.lane.ways": (*PLAN, *STATE, *APPLY),
-    "apply.lane": (*PLAN, *STATE, *APPLY, "apply.lane.ways"),
+    "apply.lane": (*PLAN, "safe_text", *STATE, *APPLY, "apply.lane.ways"),
     "precheck.account": WINDOW,
     "precheck.definitions": (*WINDOW, "precheck.account"),
     "precheck.situation": (*WINDOW, "safe_text", *PRECHECK[:2]),

@@ -14,6 +14,7 @@ from binlane.apply.session.retry_verdicts import Verdict, error_code, error_text
 from binlane.apply.temporary_copies import as_a_whole
 from binlane.binlog.types.literals import identifier
 from binlane.errors import ApplyError, DriftError, TargetError
+from binlane.safe_text import one_line
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -67,9 +68,12 @@ def with_place(
 ) -> str:
     """The message with the block's place and the operator's choices. ``whole``: the indivisible barrier that it is
     in. ``may_overwrite``: rows have drifted, and the channel does not overwrite such rows yet. ``how``: the statement
-    that corrects the target, if it is known. ``outside``: the next step, where the transaction is not the cause."""
+    that corrects the target, if it is known. ``outside``: the next step, where the transaction is not the cause.
+
+    The message is one line of it: notes and summaries show an error's first lines, and names may have line breaks."""
+    told = f"{at(where, header)}: {one_line(message)}"
     if outside:
-        return f"{at(where, header)}: {message}; the block was rolled back and all lanes stop: {outside}"
+        return f"{told}; the block was rolled back and all lanes stop: {outside}"
     single = header.transactions == 1
     choices = (_CHOICES if whole is None else _CHOICES_AS_A_WHOLE).format(
         show=f"`binlane show {channel} {header.last_seqno}` shows the transaction. " if single else "",
@@ -80,7 +84,7 @@ def with_place(
         seqno=header.last_seqno if single else "N",
         which="and run it again" if single else "with the seqno of the transaction that fails, and run it again",
     )
-    return f"{at(where, header)}: {message}; {choices}"
+    return f"{told}; {choices}"
 
 
 def correction(code: int, message: str, engine: Engine) -> str:
