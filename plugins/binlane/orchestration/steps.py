@@ -45,12 +45,13 @@ from binlane.precheck.results import checked_of
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of, kept_connections
 from binlane.shards.selection import EVERYTHING, Selection
+from binlane.source.crashes import SourceCrashes
 from binlane.source.end_position import Until, UntilGtid, UntilLogEnd, UntilPosition, UntilTime
 from binlane.source.older_sessions import highest_older_session
 from binlane.state.carried.files import Settlement
 from binlane.state.carried.kept_inputs import InputsToKeep, KeptInputs
 from binlane.state.carried.older_sessions import settle_sessions
-from binlane.state.channels import Channel, note_selection, read_channel
+from binlane.state.channels import Channel, keep_synced, note_selection, read_channel
 from binlane.state.leases import held_by, holder, recopy_lease
 from binlane.state.orders.orders import NOW as STOP_NOW
 from binlane.state.orders.stops import clear_stop, request_stop
@@ -205,7 +206,8 @@ def _extract_next(
         settings = functools.partial(_settings_before, channel, endpoints, request, window)
         reading = dataclasses.replace(reading, told=functools.partial(scan, settings))
     if not request.dry_run:
-        reading = dataclasses.replace(reading, crashed=functools.partial(_note_crash, channel, endpoints))
+        keep, tell = (functools.partial(each, channel, endpoints) for each in (_keep_synced, _note_crash))
+        reading = dataclasses.replace(reading, crashes=SourceCrashes(state.synced_since, keep, tell))
     shown = step_progress.extraction(endpoints.target, channel.name, window, told, is_dry=request.dry_run)
     # an archive gets its files later than they are written: the end of an interval is the latest end of its window
     is_of_interval = channel.source.connection is None and request.until is None
@@ -236,12 +238,17 @@ def _extract_next(
     return _answer(state, folder=folder, manifest=manifest, dry_run=request.dry_run)
 
 
+def _keep_synced(channel: ChannelConfig, endpoints: Endpoints, since: float | None) -> None:
+    with engine_of(endpoints.target).begin() as connection:
+        keep_synced(connection, channel.name, since)
+
+
 def _note_crash(channel: ChannelConfig, endpoints: Endpoints, file: str) -> None:
     """The source has crashed in a file of its log, and may have rows that the log lacks: until all rows are compared,
     the channel's health says so."""
     log.warning(
-        "the source crashed in %s, and its sync_binlog is not 1: its log may lack the last transactions of before the "
-        "crash, which it may have: `binlane verify %s --full` compares all rows",
+        "the source crashed in %s, and its sync_binlog is not 1, or is not known to have been 1 then: its log may lack "
+        "the last transactions of before the crash, which it may have: `binlane verify %s --full` compares all rows",
         *(file, channel.name),
     )
     with engine_of(endpoints.target).begin() as connection:

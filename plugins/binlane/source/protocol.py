@@ -61,8 +61,9 @@ class LogState:
     has them, too, unless they were put in."""
     taken: str = ""
     """GTIDs that no file of the log needs to have: the target has them."""
-    may_lose: bool = False
-    """Behind a crash the source may have transactions that no file of its log has, and no GTID tells of them."""
+    may_lose: bool | None = None
+    """Whether the source, as it is set now, may have transactions behind a crash that no file of its log has. None: its
+    GTIDs tell of them, or it cannot be asked."""
     trusted_files: frozenset[str] = frozenset()
     """Files of an archive that are taken as they are, although nothing proves that they are complete."""
 

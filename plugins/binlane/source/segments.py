@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -32,6 +32,7 @@ from binlane.plan.consistency import EpochStarts, Eventual
 from binlane.plan.manifest import Manifest
 from binlane.sessions.server_proof import archive_identity
 from binlane.source.continuity import Continuity, FirstBytes
+from binlane.source.crashes import SourceCrashes
 from binlane.source.end_position import Bound, Until, UntilPosition, bound_of, first_of
 from binlane.source.gtid_set import gtids_in, parse_gtid_set
 from binlane.source.identity import (
@@ -86,22 +87,24 @@ def extract(
     loads: LoadFileTracker | None = None,
     epochs: EpochStarts | None = None,
     told: SegmentTold | None = None,
-    crashed: Callable[[str], object] | None = None,
+    crashes: SourceCrashes | None = None,
 ) -> Manifest:
     """Write the segments from ``start`` up to ``until`` into ``folder``; the manifest is returned, not written.
 
     ``xa``, ``temporary``, ``loads`` and ``epochs`` see every transaction; ``told`` every segment that is complete;
-    ``crashed`` every file in which the source has crashed, if its log may lack transactions for that.
+    ``crashes`` what the source says of itself, and every start of it behind a crash.
 
     The same part of the log and the same ``segment_bytes`` give the same bytes. Raises SourceError (WindowOpenError:
     too early; SourceIdentityError: another log; MissingLogError: purged), PrecheckError, BinlogError for an unreadable
     log.
     """
     state = source.state()
+    if crashes is not None:
+        crashes.asked(state)
     with WrittenBehind(SegmentWriter(folder), told) as sink, contextlib.closing(verified(source, state, start)) as log:
         run = Extraction(
             source.name, state, start, until, sink, segment_bytes, progress, None, xa, temporary, loads,
-            source.event_bytes, epochs, partial(first_bytes, source), crashed,
+            source.event_bytes, epochs, partial(first_bytes, source), crashes,
         )  # fmt: skip
         try:
             for chunk in log:
@@ -144,11 +147,11 @@ class Extraction:
         event_bytes: int = LARGEST_EVENT,
         epochs: EpochStarts | None = None,
         first_bytes: FirstBytes | None = None,
-        crashed: Callable[[str], object] | None = None,
+        crashes: SourceCrashes | None = None,
     ) -> None:
         """``first_bytes``: reads the log's files; None for a part of a log, whose files' ends are not in it."""
         self._event_bytes = event_bytes
-        self._crashed = crashed
+        self._crashes = crashes
         self._epochs = EpochStarts(Eventual(0), None) if epochs is None else epochs
         self._ended: list[Epoch] = []
         self._xa, self._temporary, self._loads = xa, temporary, LoadFileTracker() if loads is None else loads
@@ -256,8 +259,8 @@ class Extraction:
         log_format = described(chunk.data, name)
         check_family(log_format, self._state.flavor, name)
         if self._continuity is not None:
-            if self._crashed is not None and self._state.may_lose and (file := self._continuity.crashed(log_format)):
-                self._crashed(file)
+            if self._crashes is not None and (crashed := self._continuity.crashed(log_format)):
+                self._crashes.started_behind(crashed, log_format.created)
             reached = self._reached() if self._file != "" and self._proved is None else self._proved
             self._continuity.begin_file(chunk.file, chunk.data, header, log_format)
             self._proved = None if self._continuity.is_settled else reached

@@ -239,7 +239,7 @@ def log_state(connection: Any) -> LogState:
             cursor.execute("SELECT @@GLOBAL.server_uuid, @@GLOBAL.gtid_purged, @@GLOBAL.gtid_mode = 'ON'")
             uuid, purged, has_gtids = cursor.fetchone()
         # InnoDB keeps the GTIDs of what it has: a server that has lost their events counts them as purged
-        may_lose = may_lose and not has_gtids
+        may_lose = None if has_gtids else may_lose
         identity, unlogged = f"mysql server_uuid {uuid}", purged.replace("\n", "")
     else:
         with connection.cursor() as cursor:
@@ -260,7 +260,7 @@ def log_state(connection: Any) -> LogState:
         sizes=sizes,
         unlogged=unlogged,
         put_in=put_in,
-        may_lose=bool(may_lose),
+        may_lose=None if may_lose is None else bool(may_lose),
     )
 
 

@@ -67,6 +67,9 @@ class Channel:
     """Random; new with each server that has been adopted as the channel's target."""
     selection: dict[str, Any] | None = None
     """The filter of the newest window, as ``Selection.to_values``; None: there was no window."""
+    synced_since: float | None = None
+    """Since when, in seconds since the epoch by the source's clock, each reading of its log has found ``sync_binlog``
+    1; None: the last one has not, or there was none."""
 
     @property
     def proof(self) -> ServerProof:
@@ -187,7 +190,7 @@ def read_channel(
     return Channel(
         row.channel, row.uuid, row.source_identity, watermark_of(row), row.windows, row.stopped, older,
         lost, row.target_identity, row.incarnation,
-        optional_value_of(dict[str, Any], row.selection, channels.c.selection),
+        optional_value_of(dict[str, Any], row.selection, channels.c.selection), row.synced_since,
     )  # fmt: skip
 
 
@@ -262,6 +265,11 @@ def note_selection(engine: Engine, channel: Channel, selection: dict[str, Any], 
         values = {"selection": text_of(selection), "older_sessions": older_sessions}
         connection.execute(update(channels).where(channels.c.channel == channel.name).values(**values))
         return read_channel(connection, channel.name)
+
+
+def keep_synced(connection: Connection, name: str, since: float | None) -> None:
+    """Store ``Channel.synced_since``."""
+    connection.execute(update(channels).where(channels.c.channel == name).values(synced_since=since))
 
 
 def watermark_of(row: Row[Any]) -> Watermark:

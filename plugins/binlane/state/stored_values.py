@@ -110,6 +110,7 @@ VALUES: Final[Mapping[str, Mapping[str, Values]]] = {
         "source_file": _LOG_FILE, "source_offset": _COUNT, "gtid_set": _GTID, "source_time": _SECONDS,
         "fingerprint": _PRINTABLE, "windows": _COUNT, "stopped": _TEXT, "stopped_at": _TIME, "complete_at": _TIME,
         "complete_through": _SECONDS, "older_sessions": _COUNT, "lost_sessions": _SESSIONS, "selection": _TEXT,
+        "synced_since": _SECONDS,
         "created_at": _TIME, "updated_at": _TIME,
     },
     "windows": {

@@ -94,6 +94,8 @@ channels = _table(
     Column("lost_sessions", _LONG),
     # the filter of the newest window, as JSON: what another one takes anew begins behind it; NULL: there is no window
     Column("selection", _LONG),
+    # the source's time since which each reading of its log has found sync_binlog = 1; NULL: the last one has not
+    Column("synced_since", Double),
     Column("created_at", _TIME, nullable=False),
     Column("updated_at", _TIME, nullable=False),
 )

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from binlane.model import LogPosition
+from binlane.source.crashes import SourceCrashes
 from binlane.source.end_position import UntilLogEnd
 from binlane.source.identity import Start
 from binlane.source.protocol import LOG_START, LogChunk, LogState
@@ -17,32 +18,62 @@ from tests.unit.plan.logs import rows
 from tests.unit.source.test_load_files import HEADER, Counted
 
 FIRST, SECOND = "binlog.000001", "binlog.000002"
-STARTED = format_event(replace(MARIADB, created=1_700_000_000))
+AT, NOW = 1_700_000_000.0, 1_800_000_000.0
+STARTED = format_event(replace(MARIADB, created=int(AT)))
 ROTATE = wire(T.ROTATE, struct.pack("<Q", 4) + SECOND.encode())
 STOP = wire(T.STOP, b"")
 
 
 @pytest.mark.parametrize(
-    ("end", "header", "may_lose", "expected"),
+    ("end", "header", "may_lose", "since", "expected"),
     [
-        pytest.param((), STARTED, True, [FIRST], id="a crash"),
-        pytest.param((), STARTED, False, [], id="a crash of a server that syncs its log"),
-        pytest.param((), HEADER, True, [], id="no start of the server"),
-        pytest.param((STOP,), STARTED, True, [], id="a shutdown"),
-        pytest.param((ROTATE,), HEADER, True, [], id="the next file"),
-        pytest.param((ROTATE,), STARTED, True, [], id="a crash before the next file had a transaction"),
+        pytest.param((), STARTED, True, None, [FIRST], id="a crash"),
+        pytest.param((), STARTED, True, AT - 1, [FIRST], id="a crash, and it syncs its log no longer"),
+        pytest.param((), STARTED, False, AT - 1, [], id="a crash of a server that syncs its log"),
+        pytest.param((), STARTED, False, AT + 1, [FIRST], id="a crash, and it syncs its log since"),
+        pytest.param((), STARTED, False, None, [FIRST], id="a crash, and it was not asked before"),
+        pytest.param((), STARTED, None, None, [], id="a crash of a server whose GTIDs tell"),
+        pytest.param((), HEADER, True, None, [], id="no start of the server"),
+        pytest.param((STOP,), STARTED, True, None, [], id="a shutdown"),
+        pytest.param((ROTATE,), HEADER, True, None, [], id="the next file"),
+        pytest.param((ROTATE,), STARTED, True, None, [], id="a crash before the next file had a transaction"),
     ],
 )
 def test_a_crash_is_told_where_the_log_may_lack_transactions(
-    end: tuple[bytes, ...], header: bytes, may_lose: bool, expected: list[str]
+    end: tuple[bytes, ...], header: bytes, may_lose: bool | None, since: float | None, expected: list[str]
 ) -> None:
-    state = LogState("me", MARIADB.flavor, (FIRST, SECOND), None, 1_800_000_000.0, True, may_lose=may_lose)
+    state = LogState("me", MARIADB.flavor, (FIRST, SECOND), None, NOW, True, may_lose=may_lose)
     start = Start(0, LogPosition(FIRST, LOG_START), "", 0.0, "me", "")
     told = list[str]()
-    run = Extraction("s", state, start, UntilLogEnd(), Counted(), first_bytes=lambda _: b"", crashed=told.append)
+    crashes = SourceCrashes(since, lambda _: None, told.append)
+    crashes.asked(state)
+    run = Extraction("s", state, start, UntilLogEnd(), Counted(), first_bytes=lambda _: b"", crashes=crashes)
     for file, head, events in ((FIRST, HEADER, (*rows(1, "a"), *end)), (SECOND, header, rows(2, "a"))):
         run.take(LogChunk(file, LOG_START, head))
         run.take(LogChunk(file, LOG_START + len(head), b"".join(map(crc, events))))
     run.finish()
     assert told == expected
     assert run.manifest("c", "w").last_seqno == 2
+
+
+@pytest.mark.parametrize(
+    ("may_lose", "since", "kept"),
+    [
+        pytest.param(True, None, [], id="it does not sync its log, as before"),
+        pytest.param(True, AT, [None], id="it syncs its log no longer"),
+        pytest.param(False, None, [NOW], id="it syncs its log from now on"),
+        pytest.param(False, AT, [], id="it syncs its log, as before"),
+        pytest.param(None, AT, [], id="an archive, or GTIDs"),
+    ],
+)
+def test_since_when_a_source_syncs_its_log_is_kept_when_it_changes(
+    may_lose: bool | None, since: float | None, kept: list[float | None]
+) -> None:
+    state = LogState("me", MARIADB.flavor, (FIRST,), None, NOW, True, may_lose=may_lose)
+    found = list[float | None]()
+    crashes = SourceCrashes(since, found.append, pytest.fail)
+
+    crashes.asked(state)
+    crashes.asked(replace(state, clock=NOW + 1))
+
+    assert found == kept

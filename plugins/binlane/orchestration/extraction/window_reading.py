@@ -16,6 +16,7 @@ from binlane.plan.consistency import EpochStarts, level_of
 from binlane.servers.engines import engine_of
 from binlane.shards.selection import EVERYTHING, Selection
 from binlane.source.archive import ArchiveSource
+from binlane.source.crashes import SourceCrashes
 from binlane.source.end_position import Until, UntilPosition
 from binlane.source.identity import Start
 from binlane.source.load_files import LoadFileTracker
@@ -80,7 +81,7 @@ class WindowReading:
     """What the channel takes: a temporary table that it leaves out holds no window."""
     lost_sessions: tuple[str, ...] = ()
     """See ``Channel``: a statement of one of them is refused."""
-    crashed: Callable[[str], object] | None = None
+    crashes: SourceCrashes | None = None
     """See ``extract``."""
 
     @property
@@ -130,7 +131,7 @@ class WindowReading:
                 loads=loads,
                 epochs=EpochStarts(level_of(lanes.consistency, lanes.epoch_seconds), lanes.epoch_transactions or None),
                 told=None if self.told is None else partial(self.told, folder),
-                crashed=self.crashed,
+                crashes=self.crashes,
             )
         for tracker in (temporary, xa.statements, loads):
             end = tracker.open_since
