@@ -41,7 +41,6 @@ from binlane.sql.programs.changes import (
     BEHIND,
     ProgramChange,
     Since,
-    altered_program,
     dropped_unmade,
     made_view,
     program_changes,
@@ -58,8 +57,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_HEAD: Final = 16
-"""Tokens of an ALTER in which the names of what it alters are."""
 _MOST_FINDINGS: Final = 20
 _TODO: Final = (
     "let the source do without it, or leave it out (docs/filters.md), or end a window before it (--until with its "
@@ -417,9 +414,9 @@ def changed_by_window(situation: Situation) -> Callable[[Program], bool]:
     """Whether the window's own statements make, change or drop a routine or view, or may."""
     names, databases = set[TableKey](), set[str]()
     for text in situation.every_text:
+        if _changes_no_mark(text):
+            continue
         names.update(key for key, _ in programs_made_by(text))
-        if (altered := altered_program(text.tokens, text.context.database or "")) is not None:
-            names.update((folded(altered), routine_key(altered.database, altered.table)))
         for change in _changes(text):
             tables = [*change.replaced, *(each for pair in change.renames for each in pair)]
             names.update(folded(each) for each in tables)
@@ -435,6 +432,11 @@ def changed_by_window(situation: Situation) -> Callable[[Program], bool]:
         return name in names or key.database in databases
 
     return is_changed
+
+
+def _changes_no_mark(text: LoggedText) -> bool:
+    """Whether a statement gives a routine another comment, or characteristics that its mark does not have."""
+    return text.words[:2] in (("ALTER", "FUNCTION"), ("ALTER", "PROCEDURE")) and "SECURITY" not in text.words
 
 
 def views_of_window(situation: Situation) -> frozenset[TableKey]:
