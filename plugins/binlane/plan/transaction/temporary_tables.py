@@ -11,15 +11,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Set
+from contextlib import suppress
 from dataclasses import field, replace
 from typing import Final
 
 from binlane.errors import UnsupportedEventError
 from binlane.lazy_dataclass import dataclass
-from binlane.model import Flavor, TableKey
+from binlane.model import Flavor, SessionContext, TableKey
 from binlane.plan.transaction.parts import Part, StatementPart
 from binlane.schema.letter_case import ANY_CASE, AS_TYPED, LetterCase
+from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.parse.facts import StatementFacts, StatementKind
+from binlane.sql.parse.lexer import Token, Unreadable, lex
+from binlane.sql.parse.table_calls import in_no_copy
 from binlane.sql.plain_statement import parted
 
 Session = tuple[int, int]
@@ -31,6 +35,8 @@ _RENAME_TABLE: Final = re.compile(rb"\s*RENAME\s+TABLES?\b(?P<condition>\s*IF\b)
 _MAKES: Final = re.compile(rb"\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:TABLE|VIEW)\b", re.IGNORECASE)
 _SEQUENCE: Final = re.compile(rb"\s*CREATE\s+(?:OR\s+REPLACE\s+)?TEMPORARY\s+SEQUENCE\b", re.IGNORECASE)
 _ENGINE: Final = re.compile(rb"\bENGINE\s*=?\s*[`'\"]?(?P<name>\w+)", re.IGNORECASE)
+_COMPUTES: Final = re.compile(rb"\b(?:DEFAULT|AS|CHECK)\s*(?:\(|(?:NEXT|PREVIOUS)\s|[\w.`]{1,129}\s*\()", re.IGNORECASE)
+"""A quick check. What it overlooks the lane finds, in the server's own text."""
 _REPLACES: Final = re.compile(rb"\s*CREATE\s+OR\s+REPLACE\b", re.IGNORECASE)
 _DROP: Final = re.compile(rb"\s*DROP\s", re.IGNORECASE)
 _DROPS_INDEX: Final = re.compile(rb"DROP\s+INDEX\b", re.IGNORECASE)
@@ -162,7 +168,7 @@ def steps(seqno: int, parts: Iterable[Part], where: str) -> list[TemporaryStep]:
             facts = part.facts
             if facts.temporary:
                 opened, closed, if_exists = opened_and_closed(facts, part.query.error_code)
-                why = None if opened is None else _why_not_copied(part.sql)
+                why = None if opened is None else _why_not_copied(part.sql, part.context)
                 found.append(
                     TemporaryStep(
                         seqno, part.session, where, opened, closed, if_exists, calls=_may_call(facts), not_copied=why,
@@ -206,12 +212,19 @@ def opened_and_closed(facts: StatementFacts, error_code: int) -> tuple[TableKey 
     return (made, (), facts.drops_if_exists) if error_code == 0 else (None, (made,), True)
 
 
-def _why_not_copied(sql: bytes) -> str | None:
+def _why_not_copied(sql: bytes, context: SessionContext) -> str | None:
     if _SEQUENCE.match(sql):
         return "it is a sequence"
     engine = named_engine(sql)
     if engine is not None and engine.upper() not in _COPIED_ENGINES:
         return f"its engine is {engine.decode('utf-8', 'replace')}"
+    if _COMPUTES.search(sql):
+        tokens = list[Token]()
+        with suppress(Unreadable):
+            # MySQL has neither sequences nor functions of libraries there
+            lex(decoded(sql, context), dialect_of(context, Flavor.MARIADB), tokens)
+        if (found := in_no_copy(tokens)) is not None:
+            return f"its columns compute with {found}"
     return None
 
 

@@ -31,6 +31,9 @@ _OBJECTS: Final = _KEYS | {"TABLE", "EXISTS", "REFERENCES", "PARTITION", "SUBPAR
 """Words behind which the name of a table, key or partition stands. None of them is an operator in front of a call."""
 _KEY_TYPES: Final = frozenset({"BTREE", "HASH", "RTREE"})
 _NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
+_QUERIES: Final = frozenset({"SELECT", "WITH", "VALUES", "TABLE"})
+"""First words of a query."""
+_SEQUENCE_CALLS: Final = frozenset({"NEXTVAL", "LASTVAL", "SETVAL"})
 
 
 def called_elsewhere(tokens: Sequence[Token], flavor: Flavor) -> str | None:
@@ -51,6 +54,34 @@ def calls_elsewhere(tokens: Sequence[Token], flavor: Flavor) -> Iterator[int]:
         if is_named and not (lists and lists[-1] and _is_length(tokens, at)):
             yield at - 1
         lists.append(_is_list_of_columns(tokens, at))
+
+
+def in_no_copy(tokens: Sequence[Token]) -> str | None:
+    """What the columns of a CREATE TEMPORARY TABLE have by its text, as an error names it, that no server of either
+    family can repeat: a sequence, or a function that is built in nowhere; None if there is neither."""
+    columns = _columns_of(tokens)
+    for at, token in enumerate(columns):
+        behind = columns[at + 1 : at + 2]
+        is_call = token.upper in _SEQUENCE_CALLS and behind and is_symbol(behind[0], "(")
+        if is_call or (token.upper in ("NEXT", "PREVIOUS") and behind and behind[0].upper == "VALUE"):
+            return f"a sequence, by {token.upper}"
+    called = {flavor: called_elsewhere(columns, flavor) for flavor in Flavor}
+    return called[Flavor.MARIADB] if all(called.values()) else None
+
+
+def _columns_of(tokens: Sequence[Token]) -> Sequence[Token]:
+    """The list of columns and keys, from its parenthesis on."""
+    begin = next((at + 1 for at, token in enumerate(tokens) if token.upper == "TABLE"), len(tokens))
+    begin += 3 if [token.upper for token in tokens[begin : begin + 3]] == ["IF", "NOT", "EXISTS"] else 0
+    begin += 3 if len(tokens) > begin + 1 and is_symbol(tokens[begin + 1], ".") else 1
+    if tokens[begin + 1 : begin + 2] and (tokens[begin + 1].upper in _QUERIES or is_symbol(tokens[begin + 1], "(")):
+        return ()
+    depth = 0
+    for at in range(begin, len(tokens)):
+        depth += is_symbol(tokens[at], "(") - is_symbol(tokens[at], ")")
+        if depth == 0:
+            return tokens[begin:at]
+    return ()
 
 
 def _is_known(tokens: Sequence[Token], at: int, flavor: Flavor) -> bool:

@@ -54,6 +54,23 @@ def test_a_life_is_one_stretch_of_the_serialized_lane_with_all_that_lies_between
     assert WindowPlan.from_json(found.plan.to_json()).barriers == found.plan.barriers
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE TEMPORARY TABLE tmp (a INT DEFAULT 1, next INT, value INT)",
+        "CREATE TEMPORARY TABLE tmp (a INT DEFAULT (1 + 1), b TEXT DEFAULT (concat('x', hex(a))), KEY (a))",
+        "CREATE TEMPORARY TABLE tmp (a INT DEFAULT (bin_to_uuid(b)), b INT)",
+        "CREATE TEMPORARY TABLE tmp AS (SELECT sys_eval('id'), NEXT VALUE FOR s)",
+        "CREATE TEMPORARY TABLE tmp (a INT DEFAULT (1)) SELECT nextval(s) AS a",
+        "CREATE TEMPORARY TABLE tmp (SELECT CAST(f(a) AS CHAR(3)) AS b, NEXT VALUE FOR s FROM t)",
+        "CREATE TEMPORARY TABLE tmp ((SELECT CAST(f(a) AS CHAR(3)) AS b FROM t))",
+    ],
+)
+def test_what_only_the_query_of_a_temporary_table_computes_stands_in_no_copy_s_way(text: str) -> None:
+    log = [bound(1, text, alone=True), alone(2, "CREATE TABLE a.n (a INT)"), bound(3, DROP, alone=True)]
+    assert [each for each in stretches(filtered(log, CHOSEN, schema=SCHEMA)) if each[2]] == [(1, 1, True), (3, 3, True)]
+
+
 def test_names_belong_to_their_connection_and_lives_that_overlap_are_one() -> None:
     log = [
         bound(1, CREATE, alone=True), bound(2, CREATE, thread=9, alone=True), bound(3, DROP, alone=True), rows(4, "a"),
@@ -298,6 +315,18 @@ REFUSED = [
         [bound(1, "CREATE TEMPORARY SEQUENCE tmp", alone=True), alone(2, "CREATE TABLE a.n (a INT)"),
          bound(3, DROP, alone=True)],
         "no copy can hold a.tmp: it is a sequence", id="sequence",
+    ),
+    *(
+        pytest.param(
+            [bound(1, text, alone=True), alone(2, "CREATE TABLE a.n (a INT)"), bound(3, DROP, alone=True)],
+            f"no copy can hold a.tmp: its columns compute with {what}", id=what,
+        )
+        for text, what in (
+            ("CREATE TEMPORARY TABLE tmp (a INT DEFAULT NEXT VALUE FOR s)", "a sequence, by NEXT"),
+            ("CREATE TEMPORARY TABLE IF NOT EXISTS a.tmp (a INT DEFAULT (nextval(s)))", "a sequence, by NEXTVAL"),
+            ("CREATE OR REPLACE TEMPORARY TABLE tmp (a INT DEFAULT sys_eval('id'))", r"sys_eval\(\)"),
+            ("CREATE TEMPORARY TABLE tmp (a INT, b INT AS (sys_exec('id')) VIRTUAL)", r"sys_exec\(\)"),
+        )
     ),
     pytest.param(
         [bound(1, "INSERT INTO t SELECT * FROM tmp")], "uses a.tmp, which does not exist", id="unknown-use"
