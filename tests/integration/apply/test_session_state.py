@@ -11,12 +11,13 @@ import pytest
 from sqlalchemy import NullPool
 
 from binlane.apply.rows.writers import BlockWriter
-from binlane.apply.session.cached_state import SESSION_STATE, CachedState
+from binlane.apply.session.cached_state import SESSION_STATE, UNLOGGED_VARIABLES, CachedState
 from binlane.apply.session.connection import LaneSession, SessionLimits
 from binlane.apply.session.context import ContextSetter
 from binlane.model import Flavor, Item, ItemKind, SessionContext
 from binlane.precheck.situation.parser import StatementJudge
 from binlane.servers.engines import engine_at
+from binlane.sql.session_variables import own_values
 from tests.integration.apply.conftest import CREATED, DATABASE, Pair
 from tests.waiting import wait_until
 
@@ -182,6 +183,25 @@ def unlogged(lane: Lane) -> None:
     assert lane.pair.rows(f"SELECT s FROM {DATABASE}.behind") == [("1234",)]
     query = "SELECT engine FROM information_schema.tables WHERE table_schema = %s AND table_name = 'behind'"
     assert lane.pair.target.query(query, (DATABASE,)) == [("MyISAM",)]
+
+
+@pytest.mark.parametrize("pair", [each.value for each in Flavor], indirect=True)
+def test_a_statement_has_the_values_of_the_check_whatever_is_set_since(pair: Pair, lane: Lane) -> None:
+    names = ", ".join(f"'{name}'" for name in UNLOGGED_VARIABLES)
+    shown = f"SHOW {{}} VARIABLES WHERE variable_name IN ({names})"
+    checked = {str(name).lower(): str(value) for name, value in pair.rows(shown.format("GLOBAL"))}
+    lane.context.checked = own_values(checked, lane.session.flavor)
+    assert len(lane.context.checked) > 8
+    lane.ddl("CREATE TABLE seen (s TEXT)")
+    set_since = {"div_precision_increment": 30, "group_concat_max_len": 1234, "default_storage_engine": "MyISAM"}
+    try:
+        lane.other(*(f"SET GLOBAL {name} = {value}" for name, value in set_since.items()))
+        lane.block("INSERT INTO seen VALUES (CONCAT_WS(' ', @@group_concat_max_len, 1 / 3))")
+        now = {str(name).lower(): str(value) for name, value in lane.session.rows(shown.format("SESSION"))}
+    finally:
+        lane.other(*(f"SET GLOBAL {name} = DEFAULT" for name in set_since))
+    assert {name: now[name] for name in lane.context.checked} == dict(lane.context.checked)
+    assert pair.rows(f"SELECT s FROM {DATABASE}.seen") == [(f"{checked['group_concat_max_len']} 0.3333",)]
 
 
 def prepared(lane: Lane) -> None:

@@ -94,7 +94,7 @@ def block_writer(session: LaneSession, catalog: Connection, options: ApplyOption
         shortens_images=options.shortens_images,
         left_out=log.checked.rules.left_out if log.checked.rules.selects else None,
     )
-    context = ContextSetter(session)
+    context = ContextSetter(session, {} if options.allow_unsafe else log.checked.variables)
     if log.source is Flavor.MARIADB and session.flavor is Flavor.MYSQL:
         context.make_null_now()
     checked = log.checked

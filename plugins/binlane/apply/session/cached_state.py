@@ -8,10 +8,12 @@ time zones (the server caches them until its restart), and temporary tables, whi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
+from binlane.errors import ApplyError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 from binlane.sql.session_variables import VARIABLES
@@ -54,6 +56,7 @@ SESSION_STATE: Final = (
     CachedState("privileges on all databases", "GRANT, REVOKE", Renewal.CONNECTION),
     CachedState("roles", "GRANT, REVOKE", Renewal.CONNECTION),
     CachedState("variables that the log holds", "SET GLOBAL", Renewal.STATEMENT),
+    # those that the window was checked with are set to their values of then: see ``unlogged_value``
     CachedState("variables that no log holds", "SET GLOBAL", Renewal.DATABASE),
     CachedState("prepared statements of the precheck's parser", "ALTER TABLE", Renewal.NEVER_KEPT),
 )
@@ -71,3 +74,19 @@ UNLOGGED_VARIABLES: Final[Mapping[str, str]] = {
 }
 """Session variables that may change the effect of statements and that no server logs, with the values of a replica's
 applier: its own server's global values, but OFF for NON_UNIQUE_REFERENCES. Not every version has every variable."""
+_WORD: Final = re.compile(r"[\w,\-]*", re.ASCII)
+
+
+def unlogged_value(name: str, checked: Mapping[str, str]) -> str:
+    """What a lane sets one of ``UNLOGGED_VARIABLES`` to. ``checked``: global values of the target with which the window
+    was checked; what somebody has set there since is for no statement of it. Raises ApplyError for a value that no
+    server has."""
+    value = checked.get(name)
+    if value is None:
+        return UNLOGGED_VARIABLES[name]
+    if _WORD.fullmatch(value) is None:
+        raise ApplyError(f"{name}: expected a value of a server's variable in the window's files, found {value!r}")
+    if value.isdecimal():
+        return value
+    # MariaDB has no engine of its own for temporary tables
+    return f"_ascii'{value}'" if value or not name.endswith("_engine") else "NULL"

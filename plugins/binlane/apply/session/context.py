@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import pymysql
 
-from binlane.apply.session.cached_state import NEUTRAL_DATABASE, UNLOGGED_VARIABLES
+from binlane.apply.session.cached_state import NEUTRAL_DATABASE, UNLOGGED_VARIABLES, unlogged_value
 from binlane.apply.session.connection import clock_value
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.types.collations import UTF8MB4_GENERAL_CI, charset_name, collation_name
@@ -164,6 +164,9 @@ class ContextSetter:
     """Sets a lane's session to the context of statements, and back."""
 
     session: LaneSession
+    checked: Mapping[str, str] = field(default_factory=dict)
+    """Global values of the target with which the window was checked: its statements have them, whatever somebody sets
+    there. Of other variables they have those of now."""
     _collations: Mapping[str, str] = field(default_factory=dict)
     _entered: bool = False
     _reads_few: bool = False
@@ -174,7 +177,7 @@ class ContextSetter:
     _is_renewed: bool = False
     """Whether the session has all changes that others have made to its cached state (``cached_state``)."""
     _unlogged: tuple[str, ...] | None = None
-    """The ``UNLOGGED_VARIABLES`` that this server has."""
+    """The ``UNLOGGED_VARIABLES`` that this server has, as assignments."""
     _explicit_defaults: bool | None = None
     """The session's present value; None until it is read."""
     _usual_explicit_defaults: bool = True
@@ -264,10 +267,10 @@ class ContextSetter:
         if self._unlogged is None:
             names = ", ".join(f"'{name}'" for name in UNLOGGED_VARIABLES)
             found = self.session.rows(f"SHOW SESSION VARIABLES WHERE variable_name IN ({names})")
-            self._unlogged = tuple(str(name) for name, _ in found)
+            self._unlogged = tuple(f"{name} = {unlogged_value(str(name), self.checked)}" for name, _ in found)
         self._use(context, database, statement)
         self._is_renewed = True
-        return tuple(f"{name} = {UNLOGGED_VARIABLES[name]}" for name in self._unlogged)
+        return self._unlogged
 
     def _use(self, context: SessionContext, database: str, statement: bytes) -> None:
         self._database = None

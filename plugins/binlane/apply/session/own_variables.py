@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from binlane.apply.session.cached_state import UNLOGGED_VARIABLES
 from binlane.errors import ApplyError
 from binlane.model import Flavor
 from binlane.sql.session_variables import other_values, own_values
@@ -29,11 +30,13 @@ def require_own_values(session: LaneSession, checked: Mapping[str, str]) -> None
     now = {str(name).lower(): str(value) for name, value in found}
     for name, ours, theirs in other_values(before, now):
         lasts = "in its option file, too" if session.flavor is Flavor.MARIADB else "or SET PERSIST"
+        written = "no statement of this window has run with it"
+        if name not in UNLOGGED_VARIABLES:
+            written = "if somebody has, statements of this window may have run with it (then verify --full behind it)"
         raise ApplyError(
             f"target: {name}: expected {ours or 'nothing'}, as when the window was checked, found "
-            f"{theirs or 'nothing'}: the server was started again, and nothing was written with it; or somebody has "
-            "set it, and statements of this window may have run with it (then verify --full behind the window). SET "
-            f"GLOBAL it on the target to the former value ({lasts}: the next start forgets SET GLOBAL), or start "
-            "the target with the option where no SET changes it (error 1238), then run again; or, if the data is "
-            "the same by both, set allow_unsafe in the channel's file"
+            f"{theirs or 'nothing'}: the server was started again, or somebody has set it; {written}. SET GLOBAL it "
+            f"on the target to the former value ({lasts}: the next start forgets SET GLOBAL), or start the target "
+            "with the option where no SET changes it (error 1238), then run again; or, if the data is the same by "
+            "both, set allow_unsafe in the channel's file"
         )
