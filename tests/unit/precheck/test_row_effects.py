@@ -189,6 +189,12 @@ MEETING += [
 ]
 NUMBERED = "INSERT INTO numbered VALUES ({0}, {1}) ON DUPLICATE KEY UPDATE n = {1}"
 MEETING.append(f"BEGIN {NUMBERED.format(0, 2)}; {NUMBERED.format(1, 3)}; END")
+MARKED = "INSERT INTO acc (id, s, n) VALUES (NEW.n, {0}, {1}) ON DUPLICATE KEY UPDATE n = n + {1}"
+MEETING += [
+    f"BEGIN {MARKED.format(one, 1)}; {MARKED.format(other, 2)}; END"
+    for one, other in (("'x'", "'X'"), ("'x'", "_latin1'x'"), ("'x'", "'x '"))
+]
+APART += [f"IF NEW.m THEN {MARKED.format(text, 1)}; ELSE {MARKED.format(text, 2)}; END IF" for text in ("'x'", "''")]
 APART += [
     f"BEGIN {NUMBERED.format(1, 2)}; {NUMBERED.format(2, 3)}; END",
     f"IF NEW.m THEN {UPSERT.format('(NEW.n, 1, NEW.amount)', BOTH)}; ELSE {COUNTED}; END IF",

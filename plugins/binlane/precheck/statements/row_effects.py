@@ -250,7 +250,7 @@ def _fixed(upsert: Upsert, written: Table, in_key: Collection[str]) -> Hashable:
             # what a sum begins with
             fixed[name] = Change.SUM
         else:
-            # literal texts have none here
+            # literal texts have none here; equal ones are one token
             fixed[name] = tuple(token.text.lower() or id(token) for token in value)
     return bool(updates), frozenset(fixed.items())
 

@@ -199,11 +199,15 @@ def lex(
 
 
 def with_numbers(sql: str, tokens: Sequence[Token], places: Sequence[tuple[int, int]]) -> list[Token]:
-    """The tokens of a text, with the text of all numbers."""
-    return [
-        token._replace(text=sql[begin:end]) if token.kind is TokenKind.NUMBER else token
-        for token, (begin, end) in zip(tokens, places, strict=True)
-    ]
+    """The tokens of a text, with the text of all numbers. Equal literal texts, which have none to be compared by, are
+    one token."""
+    found, texts = list(tokens), dict[str, Token]()
+    for at, (token, (begin, end)) in enumerate(zip(tokens, places, strict=True)):
+        if token.kind is TokenKind.NUMBER:
+            found[at] = token._replace(text=sql[begin:end])
+        elif token.kind is TokenKind.STRING:
+            found[at] = texts.setdefault(sql[begin:end], token)
+    return found
 
 
 def _tail(sql: str, at: int, into: list[Token], patterns: _Patterns) -> str | None:
