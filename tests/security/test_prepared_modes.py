@@ -215,7 +215,8 @@ def test_a_text_about_others_alone_is_left_out(prepared: Channel, rule: str) -> 
         prepared.source,
         "CREATE TABLE other.`员工表` (`号` INT)",
         "ALTER TABLE other.`员工表` ADD `手机号` VARCHAR(20)",
-        "INSERT INTO other.`员工表` VALUES (1, '产品-A/x#1')",
+        "INSERT INTO other.`员工表` VALUES (1, '产品-A/x#1.pdf')",
+        "UPDATE other.`员工表` e SET e.`手机号` = 'foo@bar.example'",
     )
     as_user(prepared.source, "INSERT INTO t (n) VALUES (10)")
 

@@ -54,7 +54,8 @@ _OF_TABLES: Final = re.compile(
 """Statements about tables and programs, in ASCII up to there: they have the same kind in every character set."""
 _END: Final = b"\0"
 _MARKS: Final = ((b'"', "ANSI_QUOTES"), (b"\\", "NO_BACKSLASH_ESCAPES"))
-_SPLITTING: Final = sum(MODES_OF_TEXT.values())
+SPLITTING: Final = sum(MODES_OF_TEXT.values())
+"""The bits of those modes."""
 _HAS_COLUMNS: Final = frozenset({"SELECT", "RETURNING"})
 _BEFORE_STATEMENT: Final = frozenset({"SQLSTATE", "VALUE"})
 """A handler's statement may follow the literal behind these words."""
@@ -80,7 +81,7 @@ def require_one_reading(sql: bytes, context: SessionContext, source: Reader) -> 
         if _may_be_another(sql, context, other, source):
             if not is_of_tables or other.charset_client in (None, context.charset_client):
                 raise AmbiguousTextError(f"a text that is another statement with {said} ({WAY_ON}),")
-            doubtful.append((other.charset_client, (other.sql_mode or 0) & _SPLITTING))
+            doubtful.append((other.charset_client, (other.sql_mode or 0) & SPLITTING))
     return tuple(doubtful)
 
 

@@ -90,6 +90,9 @@ _WAY_ON: Final = (
 _WAY_ON_OF_HINT: Final = (
     "(let the source SET it in the session instead, or log such statements as rows: binlog_format=MIXED or ROW)"
 )
+_QUOTES: Final = b"'\"`"
+_QUALIFIES: Final = re.compile(rb"[\s\x80-\xff]*(?:\.|/\*|#|--)")
+"""What may follow a name of a database; any byte that is not ASCII may be a blank."""
 _READ_BY_MODE: Final = re.compile(rb"[\\\"]|\|\|")
 _DEFINES: Final = re.compile(rb"[^A-Za-z]*(?:CREATE|ALTER)\b", re.I)
 
@@ -173,6 +176,22 @@ def parts_of(sql: bytes, context: SessionContext, source: Reader) -> tuple[str, 
     begin a name (MSSQL, which comes with ANSI_QUOTES), and UntakenTextError for a text that no server takes."""
     resolution = _Resolution(sql, context, source, source.flavor, keeps_hints=True, is_sent=True)
     return resolution.text().decode("latin-1"), resolution.places
+
+
+def with_qualifiers_alone(sql: bytes, context: SessionContext, source: Reader) -> bytes:
+    """The text with nothing in its quotes, where ``source`` has them, but the names that a dot, or a comment and a dot,
+    may follow; as it is if the quotes cannot be told."""
+    try:
+        _, places = parts_of(sql, context, source)
+    except AmbiguousTextError:
+        return sql
+    names = b'`"' if dialect_of(context, source.flavor).ansi_quotes else b"`"
+    found = bytearray(sql)
+    for begin, end in reversed(places):
+        is_qualifier = sql[begin] in names and _QUALIFIES.match(sql, end) is not None
+        if sql[begin] in _QUOTES and not is_qualifier:
+            found[begin + 1 : end - 1] = b""
+    return bytes(found)
 
 
 def definition_as_read(text: str, sql_mode: str, source: Reader, target: Flavor) -> str:

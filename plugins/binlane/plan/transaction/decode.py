@@ -53,7 +53,7 @@ from binlane.sql.invoker import as_invoked
 from binlane.sql.logged_kinds import SYSTEM_TABLES, not_logged
 from binlane.sql.logged_query import executed_query
 from binlane.sql.other_family import as_in_family, null_as_in_mariadb, read_under_another_mode
-from binlane.sql.other_readings import WAY_ON
+from binlane.sql.other_readings import SPLITTING, WAY_ON
 from binlane.sql.parse.analyze import StatementFacts, StatementKind, analyze
 from binlane.sql.parse.cursor import NAMES_NO_DATABASE, is_symbol
 from binlane.sql.parse.engines import LOCAL_ENGINES, engine_places, has_computed_default
@@ -73,7 +73,7 @@ from binlane.sql.server_composed import (
     spelled_twice,
     without_transaction_clause,
 )
-from binlane.sql.shared_reading import Reader
+from binlane.sql.shared_reading import Reader, with_qualifiers_alone
 from binlane.sql.sql_modes import translated, untranslatable, without_folders
 from binlane.sql.words import words_of
 
@@ -351,11 +351,12 @@ class _Dissection:
     def _may_be_taken(self, context: SessionContext) -> bool:
         """Whether a reading of the logged text may be about a database that the channel takes: it has the name of one
         in front of another name, or is of a session of one."""
-        text = b64decode(context.logged_text or "")
-        sets = {context.charset_client, *(collation for collation, _ in context.other_readings)}
+        text, source = b64decode(context.logged_text or ""), self.log.format
+        reader, modes = Reader(source.flavor, source.version), (context.sql_mode or 0) & ~SPLITTING
         names = {context.database or ""}
-        for charset in sets:
-            read = decoded(text, replace(context, charset_client=charset))
+        for collation, splitting in context.other_readings:
+            session = replace(context, charset_client=collation, sql_mode=modes | splitting)
+            read = decoded(with_qualifiers_alone(text, session, reader), session)
             # digits alone are a number
             names.update(word for word in _QUALIFIER.findall(read) if not word.isdecimal())
             # from one quote to the next one, whichever begins a name in a reading

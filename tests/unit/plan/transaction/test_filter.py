@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from collections import Counter
 from dataclasses import replace
 
@@ -28,10 +29,11 @@ from binlane.sql.parse.analyze import analyze
 from binlane.sql.parse.lexer import Dialect
 from binlane.sql.statement_kinds import kinds_of
 from tests.tiers import examples
-from tests.unit.binlog.cases import mariadb_gtid
+from tests.unit.binlog.cases import mariadb_gtid, query
 from tests.unit.plan.logs import (
     EMPTY_SCHEMA,
     IN_TRANSACTION,
+    STANDALONE,
     XID,
     Filtered,
     alone,
@@ -258,6 +260,37 @@ def test_a_statement_cut_by_the_filter_is_the_same_in_both_versions_wherever_its
         plain, columnar = (filtered(log, chosen, columnar=version) for version in (False, True))
         assert flat(columnar) == flat(plain)
         assert columnar.plan.to_json() == plain.plan.to_json()
+
+
+LATIN1 = struct.pack("<BHHH", 4, 8, 8, 8)
+OF_OTHERS = (
+    "INSERT INTO other.`订单` VALUES (1, '产品-A', 'foo-bar', 'x/y', 'a.b@c.example', '2026-01-01 10:00:00.5')",
+    "UPDATE other.`员工` e SET e.`手机` = 'x'",
+    "DELETE FROM `other`.`员工` WHERE `手机` = '产品-A.x'",
+    "ALTER TABLE other.`员工表` ADD `手机号` VARCHAR(20) COMMENT '员.工'",
+)
+OF_THE_CHANNEL = (
+    b"RENAME TABLE other.`p\xe9` TO other.q -- x` TO other.q2, app.t TO app.u",
+    b"UPDATE other.`p\xe9` SET n = '`, app . t SET n = 1 -- '",
+    b"UPDATE other.`p\xe9` SET n = '`, `app` . t SET n = 1 -- '",
+    b"UPDATE other.`p\xe9` SET n = '`, app/* a comment */ . t SET n = 1 -- '",
+    b"UPDATE other.`p\xe9` SET n = '`, `app`/* a comment */.t SET n = 1 -- '",
+)
+"""In gbk the name ends behind the next quote."""
+
+
+@pytest.mark.parametrize("text", [*map(str.encode, OF_OTHERS), *OF_THE_CHANNEL])
+def test_a_text_is_left_out_if_it_is_about_other_databases_in_each_character_set(text: bytes) -> None:
+    status = LATIN1 if text in OF_THE_CHANNEL else b""
+    log = [(mariadb_gtid(1, STANDALONE), query(text, database=b"other", status=status)), rows(2, "a")]
+    chosen = replace(CHOSEN, filters=Selection(exclude_databases=("other",)).to_values())
+
+    if text in OF_THE_CHANNEL:
+        with pytest.raises(UnsupportedEventError, match="may be another statement in another character set"):
+            filtered(log, chosen)
+        return
+
+    assert filtered(log, chosen).plan.filtered == {'exclude_databases "other"': RuleCounts(0, 1)}
 
 
 def test_transactions_without_anything_left_move_positions_and_need_no_barrier() -> None:
