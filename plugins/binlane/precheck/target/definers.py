@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
-from binlane.model import Flavor
+from binlane.model import Flavor, TableKey
 from binlane.precheck.account.privileges import EVERYWHERE, Grants, Order
 from binlane.precheck.situation.facts import SINCE_SYSTEM_USER, SYSTEM_USER, Accounts, Target
 from binlane.precheck.situation.finding import Finding
-from binlane.precheck.situation.situation import Situation
+from binlane.precheck.situation.situation import Situation, programs_made_by
 from binlane.schema.compare import Severity
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.program_names import folded_name
+from binlane.sql.programs.reach import routine_key
 from binlane.sql.requirements import CHANGED, DEFINER, PRIVILEGE, Requirement
 
 _Version = tuple[int, int, int]
@@ -90,16 +91,18 @@ def check_owned(situation: Situation) -> Iterator[Finding]:
 
     The session's own database stands for it, but servers look for a function of a library first, which is nobody's.
     The log does not say which of them the source has dropped, unless its session had no database, or the window has
-    made the function of the library.
+    made the function of the library, or there is no other one: without IF EXISTS it has dropped something.
     """
-    target, made = situation.target, set[str]()
+    target, made, stored = situation.target, set[str](), set[TableKey]()
     for each in situation.asked.texts:
+        stored.update(key for key, _ in programs_made_by(each))
         if (of_library := _made_of_library(each)) is not None:
             made.add(of_library)
         name = _dropped(each)
         if name is None or not each.context.database:
             continue
-        if name.lower() not in made and name.lower() in _loadable(target):
+        is_of_library = name.lower() not in made and name.lower() in _loadable(target)
+        if is_of_library and ("EXISTS" in each.words or _is_stored(situation, each.context.database, name, stored)):
             what = f"{name} of a library, which would be dropped in place of {each.context.database}.{name}"
             yield Finding(Severity.FATAL, each.where, "no function of a library", what, _TODO_OF_LIBRARY, each.seqno)
             continue
@@ -111,6 +114,13 @@ def check_owned(situation: Situation) -> Iterator[Finding]:
             yield _unseen(target, requirement, each.seqno)
         elif needed:
             yield _finding(target, requirement, each.seqno, needed)
+
+
+def _is_stored(situation: Situation, database: str, name: str, made: Collection[TableKey]) -> bool:
+    """Whether the target, or the window, has made a stored function of that name in the database."""
+    key = routine_key(database, name)
+    there = (each.key for each in situation.target.programs if each.kind == "function")
+    return key in made or any(key == routine_key(each.database, each.table) for each in there)
 
 
 def _knows_system_users(target: Target) -> bool:
