@@ -81,19 +81,24 @@ _SECRET: Final = re.compile(
     r"|://[^?]*\?(?!versionId=[^&=]*\Z).|://[^#]*#.*=",
     re.IGNORECASE | re.DOTALL,
 )
+_LONGEST: Final = 4096
+"""Characters of a URI that is looked at; a longer one may have anything in it. Each of its ``://`` may begin one, and
+is looked at to the end."""
 _SHOWN_IN_URL: Final = re.compile(r"(?<=://).*(?=@)|(?<=\?).*|(?<=#).*=.*", re.DOTALL)
 
 
 def has_secret(uri: str) -> bool:
     """Whether a folder's URI has, or may have, an account's password, a token or a signature: errors, notes, pages and
     the state name folders. What is not known to be harmless is one."""
-    return _SECRET.search(uri) is not None
+    return "://" in uri and (len(uri) > _LONGEST or _SECRET.search(uri) is not None)
 
 
 def without_accounts(text: str) -> str:
     """A value for an error: a URL, which a user may have put in place of a connection's name, without its account and
     its query. Of a value with a URL rather too much is hidden."""
-    return _SHOWN_IN_URL.sub("***", text) if "://" in text else text
+    if "://" not in text:
+        return text
+    return _SHOWN_IN_URL.sub("***", text) if len(text) <= _LONGEST else f"{text[: text.index('://')]}://***"
 
 
 class BinlaneError(Exception):

@@ -14,7 +14,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from binlane import safe_text
-from binlane.errors import BinlaneError, ConfigError
+from binlane.errors import BinlaneError, ConfigError, has_secret, without_accounts
 from binlane.orchestration.terminal import Grid, Terminal, as_text
 from binlane.safe_text import cut_markdown, json_text, markdown, one_line, printable
 
@@ -109,3 +109,12 @@ def test_the_page_has_the_same_list() -> None:
         found.append((first, first if last is None else int(last, 16)))
     # a browser's text has no halves of pairs: they are replaced where it reads the answer
     assert found == [each for each in safe_text.ACTIVE if each != (0xD800, 0xDFFF)]
+
+
+def test_a_uri_of_any_length_is_looked_at_in_no_time() -> None:
+    text = "hdfs://" + "nn:8020/" * 100_000
+
+    assert has_secret(text)
+    assert without_accounts(text) == "hdfs://***"
+    assert not has_secret("nn:8020/" * 100_000)
+    assert not has_secret(text[:4000])
