@@ -76,6 +76,10 @@ class Reach:
     what the window renames."""
     events: Mapping[TableKey, frozenset[str]] = field(default_factory=dict)
     """By name: the events of triggers that its texts may fire by their own words, a subset of ``EVENTS``."""
+    _meaning: dict[TableKey, frozenset[TableKey]] = field(default_factory=dict, compare=False, repr=False)
+    """The names by which a text may write a table: its own, and those that mean it."""
+    _meant_by: Mapping[TableKey, Collection[TableKey]] | None = field(default=None, compare=False, repr=False)
+    """The names of ``meant`` by each name that they mean, as soon as somebody has asked for them."""
 
     def of(self, names: Iterable[TableKey]) -> frozenset[TableKey]:
         """All objects that a statement with these names may reach."""
@@ -102,7 +106,10 @@ class Reach:
     def fires(self, wanted: TableKey, events: Set[str], names: Iterable[TableKey]) -> bool:
         """Whether what is behind these names of a statement may fire a trigger of a table: a text that names it, itself
         or by views, and writes as an event of the trigger does, or a foreign key."""
-        meaning = self._meaning(wanted)
+        if wanted not in self._meaning:
+            self._meant_by = _inverse(self.meant) if self._meant_by is None else self._meant_by
+            self._meaning[wanted] = _closure(self._meant_by, (wanted,))
+        meaning = self._meaning[wanted]
         found, left = set[TableKey](), set(names)
         while left:
             key = left.pop()
@@ -118,20 +125,9 @@ class Reach:
             left |= meant | children | (executed if written else executed & self.called)
         return not self.unread.isdisjoint(found)
 
-    def _meaning(self, wanted: TableKey) -> frozenset[TableKey]:
-        """The names by which a text may write a table: its own, and those that mean it."""
-        before: dict[TableKey, set[TableKey]] = defaultdict(set)
-        for key, names in self.meant.items():
-            for name in names:
-                before[name].add(key)
-        return _closure(before, (wanted,))
-
     def leading_to(self, wanted: Collection[TableKey]) -> frozenset[TableKey]:
         """The objects behind which one of ``wanted`` is, with these: whoever names none of them reaches none."""
-        before: dict[TableKey, set[TableKey]] = defaultdict(set)
-        for key, names in self.behind.items():
-            for name in names:
-                before[name].add(key)
+        before = _inverse(self.behind)
         for parent, children in self.cascades.items():
             for child in children:
                 before[child].add(parent)
@@ -204,6 +200,14 @@ def _names_another(trigger: Text) -> bool:
 def _events_in(tokens: Sequence[Token]) -> Iterable[str]:
     words = {token.upper for token in tokens}
     return EVENTS if words & _DYNAMIC else [event for event, ours in EVENTS.items() if words & ours]
+
+
+def _inverse(edges: Mapping[TableKey, Collection[TableKey]]) -> dict[TableKey, set[TableKey]]:
+    found: dict[TableKey, set[TableKey]] = defaultdict(set)
+    for key, names in edges.items():
+        for name in names:
+            found[name].add(key)
+    return found
 
 
 def _closure(edges: Mapping[TableKey, Collection[TableKey]], names: Iterable[TableKey]) -> frozenset[TableKey]:
