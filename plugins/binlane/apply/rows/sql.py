@@ -69,6 +69,14 @@ _NO_DATE: Final = 1292
 _CHANGED: Final = frozenset({_NULL_NOT_ALLOWED, 1264, _TRUNCATED, _NO_DATE, _NO_DEFAULT, 1366, 1406})
 """Warnings that a value is not stored as given: errors in strict mode, which is off for an ENUM's number 0 and for
 images without all columns."""
+_BY_EVENTS: Final = 'let the channel write rows with BINLOG (apply.writer = "binlog"), then run it again'
+_OR_CORRECT: Final = (
+    "correct the target's rows by hand, as the source had them before this transaction, let the channel send row "
+    'events (apply.writer = "binlog", apply.on_conflict = "stop"), then run it again'
+)
+_BY_HAND: Final = (
+    "make the transaction's changes on the target by hand, with the source's values, and leave it out (binlane skip)"
+)
 _NAME: Final = "block"
 _SAVEPOINT: Final = f"binlane_rows_{secrets.token_hex(16)}"
 """A name that no savepoint of the log's has."""
@@ -202,9 +210,7 @@ class SqlRows:
         if (what := computed_otherwise(table.target, context, guard.source, ours, allow_unsafe=unsafe)) is not None:
             raise TableMismatchError(
                 f"{table.target.key}: statements would give rows of seqno {seqno} other values than the source has: "
-                f"{what}; none of the rows was written: correct the target's rows by hand, as the source had them "
-                'before this transaction, let the channel send row events (apply.writer = "binlog", apply.on_conflict '
-                '= "stop"), then run it again'
+                f"{what}; none of the rows was written: {self._way_on(_OR_CORRECT)}"
             )
         self._same_values.add((id(table), *modes))
 
@@ -244,8 +250,7 @@ class SqlRows:
         if table.target.system_versioned:
             raise TableMismatchError(
                 f"{table.target.key}: a DDL of this window has given it system versioning, and statements would write "
-                "another history than the source's; none of the rows was written: let the channel write rows with "
-                'BINLOG (apply.writer = "binlog"), then run it again'
+                f"another history than the source's; none of the rows was written: {self._way_on(_BY_EVENTS)}"
             )
         try:
             for statement in self._statements(table, event):
@@ -257,10 +262,15 @@ class SqlRows:
             if (why := never_by_statements(error_code(exc), table.target)) is None:
                 raise
             raise TableMismatchError(
-                f"{table.target.key}: {why}; none of the rows was written: let the channel write rows with BINLOG "
-                '(apply.writer = "binlog"), then run it again'
+                f"{table.target.key}: {why}; none of the rows was written: {self._way_on(_BY_EVENTS)}"
             ) from exc
         return counted
+
+    def _way_on(self, by_events: str) -> str:
+        """What to do about rows that no statement can write. Between the families some columns have no events, whatever
+        the channel's writer is (``FamilyRows``)."""
+        assert self.guard is not None
+        return by_events if self.guard.source is self.session.flavor else _BY_HAND
 
     def _statements(self, table: KnownTable, event: RowsEvent) -> Iterable[RowStatement]:
         builder = self.builder(table)

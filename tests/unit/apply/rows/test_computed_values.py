@@ -16,6 +16,7 @@ from binlane.apply.rows.cross_family import FamilyRows
 from binlane.apply.rows.sql import SqlRows
 from binlane.apply.rows.writers import BlockWriter
 from binlane.apply.session.context import ContextSetter
+from binlane.errors import TableMismatchError
 from binlane.model import Flavor, Item, ItemKind, RowCounts, SessionContext, TableKey
 from binlane.schema.model import Column, Generated, Table
 from binlane.sessions.pins import USUAL_MODE
@@ -158,3 +159,14 @@ def test_a_channel_that_allows_it_takes_other_zones_and_no_other_modes() -> None
     zone = SessionContext(sql_mode=0, time_zone="+09:00")
     assert computed_otherwise(AT, zone, MYSQL, MYSQL, allow_unsafe=True) is None
     assert computed_otherwise(TIME, SessionContext(sql_mode=CUT), MYSQL, MYSQL, allow_unsafe=True)
+
+
+@pytest.mark.parametrize(("source", "way_on"), [(MYSQL, 'apply.writer = "binlog"'), (MARIADB, "binlane skip")])
+def test_the_way_on_of_rows_that_no_statement_can_write_leads_out(source: Flavor, way_on: str) -> None:
+    """Between the families statements write some columns under either writer."""
+    writer = SqlRows(cast(Any, Session()), cast(Any, SimpleNamespace(source=source, allow_unsafe=False)))
+    table = cast(Any, SimpleNamespace(target=TIME))
+    with pytest.raises(TableMismatchError, match=r"other values than the source has: .*TIME_TRUNC") as refused:
+        writer._require_same_values(table, SessionContext(sql_mode=CUT, time_zone="+00:00"), 7)
+    ways = {each for each in ('apply.writer = "binlog"', "binlane skip") if each in str(refused.value)}
+    assert ways == {way_on}
