@@ -15,14 +15,15 @@ from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.parse.analyze import analyze
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, is_floating, lex, with_numbers
-from binlane.sql.parse.set_statement import clause_of
+from binlane.sql.parse.set_statement import clause_of, computed
 
 _DATABASE: Final = frozenset({"DATABASE", "SCHEMA"})
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedText:
-    """A statement, its position in the source's log and its tokens."""
+    """A statement, its position in the source's log and its tokens, without those of MariaDB's ``SET STATEMENT .. FOR``
+    in front: the first one is the verb."""
 
     seqno: int
     source: LogPosition
@@ -33,6 +34,8 @@ class LoggedText:
     """The source's family."""
     places: Sequence[tuple[int, int]]
     """First character of each token and the character behind it."""
+    clause_values: Sequence[Token] = ()
+    """Values of the clause in front that may call functions or read tables, separated by commas."""
 
     @classmethod
     def of(cls, seqno: int, source: LogPosition, item: Item, flavor: Flavor) -> LoggedText | None:
@@ -41,9 +44,16 @@ class LoggedText:
         sql, tokens, places = decoded(item.payload, context), list[Token](), list[tuple[int, int]]()
         try:
             lex(sql, dialect_of(context, flavor), tokens, places)
+            clause = clause_of(tokens)
         except Unreadable:
             return None
-        return cls(seqno, source, sql, tokens, context, flavor, places)
+        values = computed(tokens, clause)
+        return cls(seqno, source, sql, tokens[clause.body :], context, flavor, places[clause.body :], values)
+
+    @property
+    def every_token(self) -> Sequence[Token]:
+        """The tokens, and in front of them the values of the clause that may name functions and tables."""
+        return [*self.clause_values, *self.tokens]
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -93,43 +103,35 @@ class LoggedText:
     @property
     def dropped_databases(self) -> frozenset[str]:
         """The databases of which it leaves nothing: of DROP DATABASE, and of CREATE OR REPLACE DATABASE."""
-        words = self._plain_words
+        words = self.words
         is_whole = words[:1] == ("DROP",) or words[:3] == ("CREATE", "OR", "REPLACE")
         return self.facts.databases if is_whole and self._is_of_database else frozenset()
 
     @property
     def made_databases(self) -> frozenset[str]:
         """The databases that are there behind it, whether they were before or not."""
-        return self.facts.databases if self._plain_words[:1] == ("CREATE",) and self._is_of_database else frozenset()
+        return self.facts.databases if self.words[:1] == ("CREATE",) and self._is_of_database else frozenset()
 
     @property
     def is_only_if_missing(self) -> bool:
         """CREATE DATABASE IF NOT EXISTS."""
-        return self._plain_words[2:5] == ("IF", "NOT", "EXISTS")
+        return self.words[2:5] == ("IF", "NOT", "EXISTS")
 
     @property
     def made_if_missing(self) -> TableKey | None:
         """The table of CREATE TABLE IF NOT EXISTS."""
-        words = self._plain_words
+        words = self.words
         return self.facts.first if words[:1] == ("CREATE",) and ("TABLE", "IF") in pairwise(words[:8]) else None
 
     @property
     def is_of_new_table(self) -> bool:
         """CREATE TABLE."""
-        words = self._plain_words
+        words = self.words
         return words[:1] == ("CREATE",) and "TABLE" in words[1:4]
 
     @property
-    def _plain_words(self) -> tuple[str, ...]:
-        """Without MariaDB's ``SET STATEMENT ... FOR`` in front."""
-        try:
-            return self.words[clause_of(self.tokens).body :]
-        except Unreadable:
-            return self.words
-
-    @property
     def _is_of_database(self) -> bool:
-        words = self._plain_words
+        words = self.words
         return not _DATABASE.isdisjoint(words[1:4:2] if words[1:2] == ("OR",) else words[1:2])
 
     @property

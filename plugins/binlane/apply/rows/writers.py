@@ -99,7 +99,7 @@ def _names_in(item: Item, flavor: Flavor) -> frozenset[TableKey] | None:
     database = "" if text is None else text.context.database or ""
     if text is None or names_a_file(database):
         return None
-    names = frozenset(names_in(text.tokens, database))
+    names = frozenset(names_in(text.every_token, database))
     return None if any("\ufffd" in str(key) for key in names) else names
 
 

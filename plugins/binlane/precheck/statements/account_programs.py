@@ -31,6 +31,7 @@ from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.facts import StatementKind
 from binlane.sql.parse.lexer import Token
 from binlane.sql.program_names import folded_name
+from binlane.sql.programs.changes import object_of
 from binlane.sql.programs.comparison import Difference, as_difference
 from binlane.sql.programs.of_server import (
     NOTHING_LEFT_OUT,
@@ -121,7 +122,7 @@ def _made_invokers(situation: Situation, found: Sequence[Difference]) -> Iterato
     MariaDB, even at its columns, has its functions called, and verify and a later first copy do."""
     of_key = {each.key: each for each in found}
     for text in situation.every_text:
-        if OF_INVOKER.isdisjoint(text.words) or "VIEW" in text.words[:8]:
+        if OF_INVOKER.isdisjoint(text.words) or object_of(text.tokens) == "VIEW":
             continue
         words = {folded_name(token.text) for token in text.tokens[:_HEAD]}
         keys = {key for key, _ in programs_made_by(text)}

@@ -8,7 +8,6 @@ whoever may make functions in one database of the source could have the target c
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
@@ -30,8 +29,7 @@ from binlane.sql.parse.cursor import Cursor, is_symbol
 from binlane.sql.parse.definitions import query_start
 from binlane.sql.parse.engines import defines_table
 from binlane.sql.parse.functions import ADJACENT_ONLY, BEFORE_PARENTHESIS, BUILTIN
-from binlane.sql.parse.lexer import Token, TokenKind, Unreadable
-from binlane.sql.parse.set_statement import clause_of
+from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.table_calls import calls_elsewhere
 from binlane.sql.program_names import folded_name
 from binlane.sql.programs.reach import naming, plain_name
@@ -120,17 +118,16 @@ def _calls_of_table(logged: LoggedText) -> Iterator[NamedCall]:
     tokens = logged.tokens
     if not defines_table(tokens):
         return
-    with contextlib.suppress(Unreadable):
-        tokens = _without_query(tokens, clause_of(tokens).body)
+    tokens = _without_query(tokens)
     for at in calls_elsewhere(tokens, logged.flavor):
         if not (at and is_symbol(tokens[at - 1], ".")):
             yield NamedCall(tokens[at].text, tokens[at].kind is TokenKind.NAME, tokens[at + 1].gap)
 
 
-def _without_query(tokens: Sequence[Token], body: int) -> Sequence[Token]:
+def _without_query(tokens: Sequence[Token]) -> Sequence[Token]:
     """The tokens of a CREATE TABLE in front of its query, which stands outside of all parentheses but its own; a word
     behind a dot is a name."""
-    at, depth = body if tokens[body].upper == "CREATE" else len(tokens), 0
+    at, depth = 0 if tokens[0].upper == "CREATE" else len(tokens), 0
     while (start := query_start(Cursor(tokens, at))) < len(tokens):
         depth += _opened(tokens[at:start])
         if depth == 0 and not is_symbol(tokens[start - 1], "."):
@@ -192,7 +189,7 @@ def _calls_of_statements(
         text = LoggedText.of(logged.header.first_seqno, logged.header.source, logged.item, situation.plan.flavor)
         # of a definition no body runs
         if text is not None and (logged.item.kind is not ItemKind.DDL or _runs(text)):
-            calls = frozenset(_calls(text.tokens, stored))
+            calls = frozenset(_calls(text.every_token, stored))
             if calls:
                 yield logged, calls
 

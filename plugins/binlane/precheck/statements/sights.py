@@ -91,7 +91,7 @@ class Sights:
 
     @cached_property
     def _definitions(self) -> tuple[tuple[LoggedText, str], ...]:
-        return tuple((text, plain(text.tokens)) for text in self.situation.every_text)
+        return tuple((text, plain(text.every_token)) for text in self.situation.every_text)
 
     @cached_property
     def _computed(self) -> frozenset[str]:
@@ -141,7 +141,7 @@ def _sees(logged: LaneStatement, sight: Sight, flavor: Flavor) -> bool:
     if sight.lax_only and not is_lax(item.context or SessionContext()):
         return False
     statement = LoggedText.of(header.first_seqno, header.source, item, flavor)
-    return statement is None or sight.sees(plain(statement.tokens))
+    return statement is None or sight.sees(plain(statement.every_token))
 
 
 def _expressions(table: Table, *, with_defaults: bool) -> Iterator[str]:

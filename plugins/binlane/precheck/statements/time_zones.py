@@ -32,6 +32,7 @@ from binlane.sql.logged_statement import LoggedText, split
 from binlane.sql.parse.cursor import called_name, group_end
 from binlane.sql.parse.facts import StatementKind
 from binlane.sql.parse.lexer import Token, TokenKind, Unreadable
+from binlane.sql.programs.changes import object_of
 from binlane.sql.requirements import COMPUTED_ZONE, Requirement
 from binlane.sql.session_variables import calls_of, plain
 
@@ -141,7 +142,7 @@ def _named(situation: Situation, sights: Sights) -> Set[str]:
     zones, flavor = set[str](), situation.plan.flavor
     for logged, _ in situation.transactions_with(_CONVERTS.hint):
         text_of = LoggedText.of(logged.header.first_seqno, logged.header.source, logged.item, flavor)
-        if text_of is not None and _CONVERTS.sees(plain(text_of.tokens)):
+        if text_of is not None and _CONVERTS.sees(plain(text_of.every_token)):
             zones.update(_zones_in(text_of.sql, text_of.tokens))
     bodies = [(each.text or "", each.sql_mode) for each in sights.programs(_CONVERTS)]
     bodies += ((each, "") for _, each in sights.expressions() if _CONVERTS.hint.search(each.encode()))
@@ -244,10 +245,14 @@ def _first_in(situation: Situation, zone: str) -> Place | None:
 
 
 def _depends_on_zone(situation: Situation, statement: LoggedText, fired: Set[TableKey]) -> bool:
-    if statement.words[0] in ("CREATE", "ALTER") and "EVENT" in statement.words[:8]:
+    if statement.words[0] in ("CREATE", "ALTER") and object_of(statement.tokens) == "EVENT":
         return False  # the target does not run it
     facts = statement.facts
-    if facts.kind is StatementKind.UNKNOWN or facts.routines_used or _TIMES.search(plain(statement.tokens)) is not None:
+    if (
+        facts.kind is StatementKind.UNKNOWN
+        or facts.routines_used
+        or _TIMES.search(plain(statement.every_token)) is not None
+    ):
         return True
     if not fired.isdisjoint(facts.written):
         return True

@@ -288,7 +288,7 @@ def _bodies(situation: Situation) -> Bodies:
         bodies.add_trigger(name.database, name.table, Body(0, name.database, tokens, calls_bare(trigger.sql_mode)))
     for text in situation.every_text:
         is_bare = calls_bare(text.context.sql_mode)
-        bodies.add_statement(text.tokens, text.context.database or "", text.seqno, calls_bare=is_bare)
+        bodies.add_statement(text.every_token, text.context.database or "", text.seqno, calls_bare=is_bare)
     return bodies
 
 
@@ -538,7 +538,7 @@ def _fires_none(text: LoggedText) -> bool:
 
 def firing(text: LoggedText, called: Collection[TableKey]) -> Iterable[TableKey]:
     """The names in a statement whose triggers, or texts, it executes: not those of tables that it only reads."""
-    names, facts = names_in(text.tokens, text.context.database or ""), text.facts
+    names, facts = names_in(text.every_token, text.context.database or ""), text.facts
     if facts.kind not in (StatementKind.DML, StatementKind.LOAD_DATA):
         return names
     written = frozenset(map(folded, facts.written))
@@ -582,5 +582,5 @@ def _calls(situation: Situation, bodies: Bodies) -> Iterator[Call[LaneStatement]
         first = header.first_seqno if situation.allow_nontransactional else block.first_seqno
         together = (logged.lane, whole.first if whole is not None and whole.together else first)
         database = text.context.database or ""
-        behind = tuple(bodies.behind(text.tokens, database, header.last_seqno))
-        yield Call(logged, text.context.thread_id, together, tuple(bodies.own(text.tokens, database)), behind)
+        behind = tuple(bodies.behind(text.every_token, database, header.last_seqno))
+        yield Call(logged, text.context.thread_id, together, tuple(bodies.own(text.every_token, database)), behind)

@@ -191,6 +191,12 @@ def object_at(tokens: Sequence[Token]) -> int | None:
     return next((at for at, each in words if each.upper in _OBJECTS and not is_symbol(tokens[at - 1], "=")), None)
 
 
+def object_of(tokens: Sequence[Token]) -> str:
+    """The kind of object that a statement makes, alters or drops, in capitals; "" for other statements."""
+    at = object_at(tokens)
+    return "" if at is None else tokens[at].upper
+
+
 def made_view(tokens: Sequence[Token], database: str) -> TableKey | None:
     """The view that a statement makes, also one whose query is not read; None for every other statement."""
     at = object_at(tokens)
