@@ -63,7 +63,10 @@ class Reader:
 
 
 _SINCE_SET_VAR: Final = (8, 0, 3)
-_SINCE_SIX_DIGITS: Final = (8, 0, 0)
+_NO_SIX_DIGITS: Final = (8, 0, 0)
+_SINCE_SIX_DIGITS: Final = (8, 1, 0)
+"""MySQL 8.1 reads six digits in front of a blank (https://dev.mysql.com/blog-archive/are-you-ready-for-mysql-10/), and
+5.7 five; from which patch of 8.0 on six were read as well is not known."""
 _SINCE_DOLLAR_QUOTES: Final = (9, 0, 0)
 _MYSQL_S: Final = (50_700, 99_999)
 """The versions that MariaDB leaves to MySQL."""
@@ -322,9 +325,10 @@ class _Resolution:
         digits = re.compile(rb"\d{0,6}").match(self.sql, at)
         found = b"" if digits is None else digits.group()
         if self.source.flavor is Flavor.MYSQL and len(found) == 6:
-            # MySQL reads a sixth digit in front of a blank
-            has_blank = self.sql[at + 6 : at + 7].isspace() and self.source.version >= _SINCE_SIX_DIGITS
-            return found if has_blank else found[:5]
+            has_blank, version = self.sql[at + 6 : at + 7].isspace(), self.source.version
+            if has_blank and _NO_SIX_DIGITS <= version < _SINCE_SIX_DIGITS:
+                raise AmbiguousTextError(f"a version comment of six digits, of which MySQL 8.0 may read five {_WAY_ON}")
+            return found if has_blank and version >= _SINCE_SIX_DIGITS else found[:5]
         return found if len(found) >= 5 else b""
 
     def _end(self, at: int, *, nested: bool) -> int:

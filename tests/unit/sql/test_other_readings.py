@@ -163,3 +163,16 @@ LONG: Final = (
 @pytest.mark.parametrize("text", LONG, ids=["rows", "double-quotes", "escapes"])
 def test_a_long_text_is_read_once_in_each_character_set(text: str, source: Reader) -> None:
     require_one_reading(text.encode(), SessionContext(sql_mode=0, charset_client=45), source)
+
+
+@pytest.mark.parametrize("version", [(5, 7, 44), (8, 0, 20), (8, 0, 45), (8, 1, 0), (9, 7, 0)])
+def test_six_digits_of_a_version_are_read_as_the_source_reads_them(version: tuple[int, int, int]) -> None:
+    source, text = Reader(Flavor.MYSQL, version), b"DELETE FROM app.t WHERE id IN (1, /*!080036 , */ 2)"
+    if version[:2] == (8, 0):
+        with pytest.raises(AmbiguousTextError, match="six digits"):
+            as_read_by_source(text, SessionContext(), source, Flavor.MYSQL)
+        # no blank behind it: five digits in all releases
+        text = text.replace(b"080036 ", b"080036")
+    found = as_read_by_source(text, SessionContext(), source, Flavor.MYSQL)
+    # 5.7 and 8.0 read version 8003, and execute the sixth digit
+    assert (b"6 ," in found or b"6," in found) is (version < (8, 1, 0))
