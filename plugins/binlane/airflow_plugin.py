@@ -303,8 +303,8 @@ def _add_note(session: Session, dag_run: DagRun) -> None:
     from airflow.models.xcom import XComModel
     from sqlalchemy import select
 
-    from binlane.orchestration.airflow.dag_shape import ERROR_KEY, HEALTH_KEY, NOTE_KEY
-    from binlane.safe_text import markdown
+    from binlane.orchestration.airflow.dag_shape import ERROR_KEY, HEALTH_KEY, LONGEST_NOTE, NOTE_KEY
+    from binlane.safe_text import cut, markdown
 
     said = session.execute(
         select(XComModel.key, XComModel.value)
@@ -312,7 +312,7 @@ def _add_note(session: Session, dag_run: DagRun) -> None:
         # errors first: a long result may fill the note
         .order_by(XComModel.key != ERROR_KEY, XComModel.timestamp)
     ).all()
-    told = [(key, markdown(text)) for key, text in said if isinstance(text, str)]
+    told = [(key, markdown(cut(text, LONGEST_NOTE))) for key, text in said if isinstance(text, str)]
     if told:
         health = [text for key, text in told if key == HEALTH_KEY]
         texts = [text for key, text in told if key != HEALTH_KEY]

@@ -43,10 +43,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar, Final
 
-from binlane.safe_text import printable
+from binlane.safe_text import cut, printable
 
 SAME_AS_ABOVE: Final = "the same of: "
 """Begins a line of a PrecheckError that has no finding of its own, only places of the one above it."""
+LONGEST_MESSAGE: Final = 1 << 18
+"""Characters of a message: what it quotes of a log, a server or a file may have gigabytes."""
 _COMMAND: Final = re.compile(r"(`binlane [\w-]+) CHANNEL\b")
 
 
@@ -104,14 +106,15 @@ def without_accounts(text: str) -> str:
 class BinlaneError(Exception):
     """Base of all errors. ``retryable``: the same step may succeed if it is repeated.
 
-    Messages quote text from logs and servers, and are shown on terminals, in tasks' logs, in notes and on the board.
+    Messages quote text from logs and servers, and are shown on terminals, in tasks' logs, in notes and on the board:
+    without characters that act there, and with at most some more than ``LONGEST_MESSAGE`` characters.
     """
 
     retryable: ClassVar[bool] = False
     exit_code: ClassVar[int] = 1
 
     def __str__(self) -> str:
-        return printable(super().__str__())
+        return printable(cut(super().__str__(), LONGEST_MESSAGE))
 
 
 NO_RECORD: Final = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)

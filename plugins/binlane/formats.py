@@ -21,6 +21,8 @@ from binlane.lazy_dataclass import dataclass
 
 FORMATS_FILE: Final = "formats.json"
 RELEASE: Final = binlane.__version__
+_LONGEST: Final = 100
+"""Characters of a release, or of a format's name, that are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,9 @@ def require_formats(data: bytes, where: str) -> None:
 def _read(data: bytes, where: str) -> tuple[str, Mapping[str, int]]:
     try:
         found = json.loads(data)
-        return str(found["binlane"]), {str(name): int(version) for name, version in found["formats"].items()}
+        release, versions = str(found["binlane"]), found["formats"]
+        # an error quotes them
+        return release[:_LONGEST], {str(name)[:_LONGEST]: int(version) for name, version in versions.items()}
     except NO_RECORD as exc:
         raise PlanError(
             f"{where}/{FORMATS_FILE}: expected a release and the versions of the folder's formats, got {exc!r}: the "

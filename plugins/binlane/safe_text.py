@@ -37,10 +37,21 @@ _MARKS: Final = re.compile(r"[!-/:-@\[-`{-~]")
 """All that Markdown gives a meaning."""
 _BORDER: Final = re.compile(r"(?<!\\)\|")
 _ADDRESS: Final = re.compile(
-    r"(?:[A-Za-z][A-Za-z0-9+.-]*://|www\.|[\w.+-]+@[\w-]+\.(?=\w))[^\s`<>\[\]()]*", re.IGNORECASE
+    # letters are looked at once: from the first one of them
+    r"(?:(?<![a-z0-9+.-])[a-z0-9+.-]++://|www\.|(?<![\w.+-])[\w.+-]++@[\w-]++\.(?=\w))[^\s`<>\[\]()]*",
+    re.IGNORECASE,
 )
 """What Markdown makes a link of, also without brackets and behind a backslash: the address of a page or of a person."""
 _NAMED: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+def cut(text: str, characters: int) -> str:
+    """The beginning and the end of a text of more than so many characters, some more with what says how many are
+    missing: an error has its next step at its end."""
+    if len(text) <= characters:
+        return text
+    half = characters // 2
+    return f"{text[:half]} ... ({len(text) - 2 * half:,} characters are left out) ... {text[-half:]}"
 
 
 def printable(text: str) -> str:

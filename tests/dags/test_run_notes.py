@@ -6,9 +6,7 @@ from typing import Any
 import pytest
 
 from binlane import airflow_plugin
-from binlane.errors import (
-    DriftError,
-)
+from binlane.errors import DriftError, TargetError
 from binlane.safe_text import markdown
 from tests.dags.scene import HEALTH, Run, Steps, last_event, last_note, run_window, stand_in
 
@@ -76,6 +74,32 @@ def test_the_note_of_a_run_that_failed_says_what_ended_its_lane(
     assert (state, note) == ("failed", "lane 0, seqno 7: a row is missing\nwhat to do")
     # the run has not ended, but it will not be a success
     assert re.match(r"failed: the last run in Airflow, \S+, failed at .*apply_lane.*; drifted: ", health), health
+
+
+def test_an_error_of_a_megabyte_is_a_short_note(run_window: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow's scheduler writes it."""
+    from airflow.models.xcom import XComModel
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    from binlane.orchestration.airflow.dag_shape import ERROR_KEY, LONGEST_NOTE
+
+    said = f"lane 0: the target says: {'a' * (1 << 20)} (1045); look at the target"
+
+    def apply_lane(*_: Any) -> dict[str, Any]:
+        raise TargetError(said)
+
+    steps = Steps({})
+    monkeypatch.setattr(steps, "apply_lane", apply_lane)
+    state, _ = run_window(steps)
+    with create_session() as session:
+        newest = select(XComModel.value).where(XComModel.key == ERROR_KEY).order_by(XComModel.timestamp.desc())
+        stored = session.scalars(newest.limit(1)).one()
+    assert state == "failed"
+    assert str(stored).startswith("lane 0: the target says: aaa")
+    assert str(stored).endswith("(1045); look at the target")
+    assert len(stored) < LONGEST_NOTE + 100
+    assert len(last_note() or "") <= airflow_plugin.NOTE_LENGTH
 
 
 def test_a_metric_that_cannot_be_sent_fails_no_run(run_window: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,9 +24,10 @@ from sqlalchemy import text
 from binlane.connections import Endpoint, parse_connection
 from binlane.driver import login, wire
 from binlane.driver.connection import Connection
-from binlane.errors import ConfigError, SourceUnavailableError
+from binlane.errors import BinlaneError, ConfigError, SourceUnavailableError
 from binlane.model import Flavor, LogPosition
 from binlane.servers.engines import engine_of
+from binlane.source.server import translated
 from binlane.source.stream import ServerSource
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
@@ -314,6 +315,17 @@ def test_an_answer_of_more_bytes_than_any_server_sends_is_not_waited_for(monkeyp
         endpoint = parse_connection("db", f"mysql://u:secret@127.0.0.1:{impostor.port}/")
         with pytest.raises(pymysql.err.OperationalError, match="more than 41,943,040 bytes"):
             Connection(**endpoint.pymysql_arguments())
+
+
+@pytest.mark.parametrize("behind", [0, 1, 2], ids=["greeting", "login", "statement"])
+def test_an_error_of_a_megabyte_is_a_short_one(behind: int) -> None:
+    """It comes into logs, notes and Airflow's database: its scheduler reads the note."""
+    said = b"\xff\x15\x04#28000" + b"a" * (1 << 20)
+    with Impostor(b"mysql_native_password", [*(OK,) * behind, said], hangs_up=True) as impostor:
+        endpoint = parse_connection("db", f"mysql://u:secret@127.0.0.1:{impostor.port}/?ssl_mode=disabled")
+        with pytest.raises(BinlaneError, match=r"aaa.*\(1045\)") as refused, translated("db"):
+            Connection(**endpoint.pymysql_arguments()).query("SELECT 1")
+    assert len(str(refused.value)) <= 3_000
 
 
 def text_row(value: bytes) -> bytes:

@@ -136,6 +136,13 @@ def test_no_reader_takes_a_plan_of_a_newer_binlane(window: WorkFolder, read: Cal
         read(window)
 
 
+@pytest.mark.parametrize("data", [of_release("a" * 500_000, {"plan.json": 99}), of_release("1", {"a" * 500_000: 1})])
+def test_an_error_quotes_a_short_part_of_a_release(data: bytes) -> None:
+    with pytest.raises(PlanError, match=r"binlane (?:a{100}|1) has written") as refused:
+        require_formats(data, "/work/w1")
+    assert len(str(refused.value)) < 1_000
+
+
 def test_a_folder_that_another_release_has_begun_is_filled_anew_and_a_complete_one_is_kept(window: WorkFolder) -> None:
     plans = plans_of(window)
     assert plans.read(FORMATS_FILE) == written_formats(OF_PLAN)

@@ -6,6 +6,7 @@ import io
 import json
 import re
 import sys
+import time
 import unicodedata
 from pathlib import Path
 from typing import Final
@@ -14,9 +15,9 @@ import pytest
 from markdown_it import MarkdownIt
 
 from binlane import safe_text
-from binlane.errors import BinlaneError, ConfigError, has_secret, without_accounts
+from binlane.errors import LONGEST_MESSAGE, BinlaneError, ConfigError, has_secret, without_accounts
 from binlane.orchestration.terminal import Grid, Terminal, as_text
-from binlane.safe_text import cut_markdown, json_text, markdown, one_line, printable
+from binlane.safe_text import cut_markdown, json_text, markdown, markdown_cell, one_line, printable
 
 HOSTILE: Final = "a[/x][bold]b[/]:smile:\x1b[31m\x1b]0;title\x07\u202egnp.exe\u2066\u200b\x9b2J\r\ud800%s{0}"
 SHOWN: Final = "a[/x][bold]b[/]:smile:\\x1b[31m\\x1b]0;title\\x07\\u202egnp.exe\\u2066\\u200b\\x9b2J\\r\\ud800%s{0}"
@@ -60,6 +61,36 @@ def test_a_note_that_is_cut_anywhere_makes_no_link(text: str) -> None:
         html = MarkdownIt("commonmark").render(f"{cut}\n\nhealth: healthy")
         assert re.search("://|www|evil", re.sub("<code>.*?</code>", "", html)) is None, cut
     assert cut_markdown(whole, len(whole)) == whole
+
+
+@pytest.mark.parametrize(
+    "text", ["a" * 200_000, "a." * 100_000, "a@" * 100_000, "a@" + "-" * 200_000, "+" * 200_000, "x`" * 100_000]
+)
+def test_a_long_text_takes_a_time_that_grows_with_its_length(text: str) -> None:
+    begun = time.process_time()
+    markdown(text)
+    markdown_cell(text)
+    cut_markdown(text, 1_000)
+    assert time.process_time() - begun < 2
+
+
+@pytest.mark.parametrize(
+    "text", ["1http://e.example/a", "-http://e.example", "x http+x://e", "\u017f://e", "a..b@e.example"]
+)
+def test_an_address_is_code_from_its_first_letter_on(text: str) -> None:
+    before, _, address = text.rpartition(" ")
+    assert markdown(text) == f"{before} `{address}`".strip()
+
+
+@pytest.mark.parametrize("kind", [BinlaneError, ConfigError])
+def test_an_error_keeps_its_place_and_its_next_step_whatever_it_quotes(kind: type[BinlaneError]) -> None:
+    short, long = "x" * LONGEST_MESSAGE, f"f:4: found {'a' * (1 << 20)}; put the right file there"
+    assert str(kind(short)) == short
+    said = str(kind(long))
+    assert len(said) < LONGEST_MESSAGE + 100
+    assert said.startswith("f:4: found aaa")
+    assert said.endswith("aaa; put the right file there")
+    assert f"aaa ... ({len(long) - LONGEST_MESSAGE:,} characters are left out) ... aaa" in said
 
 
 @pytest.mark.parametrize("kind", [BinlaneError, ConfigError])

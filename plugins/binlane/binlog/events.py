@@ -67,6 +67,8 @@ __all__ = [
     "parse_body",
     "parse_event",
 ]
+_LONGEST_NAME: Final = 512
+"""Bytes of a file's name with its folder (FN_REFLEN)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,10 @@ class Rotate:
     def parse(cls, body: memoryview, _format: FormatDescription | None = None) -> Rotate:
         """Some servers pad the name with NULs."""
         fields = Fields(body)
-        return cls(fields.uint(8), str(bytes(fields.rest()).rstrip(b"\0"), "utf-8"))
+        position, file = fields.uint(8), bytes(fields.rest()).rstrip(b"\0")
+        if len(file) > _LONGEST_NAME:
+            raise ValueError(f"the name of a file has {len(file):,} bytes, expected at most {_LONGEST_NAME}")
+        return cls(position, file.decode())
 
 
 @dataclass(frozen=True, slots=True)

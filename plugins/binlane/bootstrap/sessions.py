@@ -12,6 +12,7 @@ from pymysql.constants import CR
 
 from binlane.connections import Endpoint
 from binlane.driver.connection import Connection
+from binlane.driver.wire import raise_error
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 from binlane.servers.streamed_rows import streamed_rows
@@ -87,7 +88,7 @@ class Session:
         self.connection._result.unbuffered_active = False
         if error is not None:
             with self._named():
-                err.raise_mysql_exception(error)
+                raise_error(error)
 
     def _lost(self, why: object) -> err.OperationalError:
         self.connection._force_close()

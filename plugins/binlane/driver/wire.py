@@ -18,7 +18,7 @@ import ssl
 import struct
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from pymysql import connections, err
 from pymysql.constants import CLIENT, CR
@@ -55,6 +55,8 @@ LARGEST_RESULT: Final = 8 * LARGEST_ANSWER
 has 5 bytes in these."""
 LARGEST_LOOK: Final = 1 << 28
 """The same where ``read_timeout`` is given: who looks at a server for seconds needs no more."""
+LONGEST_ERROR: Final = 2_000
+"""Characters of a server's error that are kept; MySQL and MariaDB send at most 512 bytes."""
 UNREADABLE: Final = (struct.error, IndexError, AssertionError, AttributeError, TypeError, UnicodeError, ValueError)
 """What PyMySQL raises for packets that no server sends."""
 
@@ -335,7 +337,11 @@ class WireConnection(Driver):
                 )
         else:
             self._result_bytes += _ROW + _VALUE * self._columns
-        return super()._read_packet(packet_type)  # type: ignore[no-untyped-call]
+        try:
+            return super()._read_packet(packet_type)  # type: ignore[no-untyped-call]
+        except err.MySQLError as exc:
+            exc.args = tuple(each[:LONGEST_ERROR] if isinstance(each, str) else each for each in exc.args)
+            raise
 
     def _read_bytes(self, num_bytes: int) -> bytes:
         if num_bytes == _WHOLE_PACKET:
@@ -402,6 +408,13 @@ class WireConnection(Driver):
     def _place(self) -> str:
         user = self.user.decode() if isinstance(self.user, bytes) else self.user
         return f"{user}@{self.host}:{self.port}"
+
+
+def raise_error(packet: bytes) -> NoReturn:
+    """Raise the server's error that a packet has, for who reads packets without a connection's help. Raises ValueError
+    or struct.error if it has none."""
+    err.raise_mysql_exception(packet[:LONGEST_ERROR])
+    raise ValueError("expected the packet of an error")
 
 
 class LateError(TimeoutError):

@@ -22,10 +22,11 @@ from typing import Any, Final
 
 import numpy as np
 from pymysql.constants import COMMAND
-from pymysql.err import MySQLError, raise_mysql_exception
+from pymysql.err import MySQLError
 
 from binlane.binlog.wire import ARTIFICIAL, FLAGS_AT, HEADER, EventType, type_name
 from binlane.driver.connection import Connection
+from binlane.driver.wire import raise_error
 from binlane.errors import BinlogError, SourceError, SourceIdentityError, SourceUnavailableError
 from binlane.kernels import copying
 from binlane.lazy_dataclass import dataclass
@@ -468,7 +469,7 @@ class Dump:
     def _end_of_log(self, packet: bytes) -> None:
         if packet[:1] == _ERROR_PACKET:
             try:
-                raise_mysql_exception(packet)
+                raise_error(packet)
             except (struct.error, ValueError) as exc:
                 raise SourceError(
                     f"{self._where()}an error of the server that cannot be read ({exc}): it is no MySQL or MariaDB "

@@ -15,6 +15,7 @@ from binlane.binlog.events import (
     Opaque,
     PreviousGtids,
     Query,
+    Rotate,
     XaName,
     parse_body,
     parse_event,
@@ -105,6 +106,15 @@ def test_a_size_below_a_header_is_refused(size: int) -> None:
 def test_a_size_without_room_for_the_checksum_is_refused() -> None:
     with pytest.raises(BinlogError, match="no room for a checksum"):
         parse_event(memoryview(wire(T.STOP, b"")), 0, replace(MYSQL, checksum=ChecksumAlgorithm.CRC32))
+
+
+def test_a_rotate_names_a_file_as_servers_can_name_it() -> None:
+    """Errors quote the name."""
+    longest = b"a" * 505 + b".000099"
+    _, event = parse_event(memoryview(wire(T.ROTATE, bytes(8) + longest + bytes(100))), 0)
+    assert event == Rotate(0, longest.decode())
+    with pytest.raises(BinlogError, match=r"^log:0: ROTATE: the name of a file has 513 bytes, expected at most 512$"):
+        parse_event(memoryview(wire(T.ROTATE, bytes(8) + b"a" + longest)), 0, name="log")
 
 
 def test_messages_say_file_offset_and_type() -> None:

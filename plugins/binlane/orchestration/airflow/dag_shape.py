@@ -32,6 +32,8 @@ ERROR_KEY: Final = "binlane_error"
 """As ``NOTE_KEY``, for the error that has ended a task: its result, if it has one, is in the note as well."""
 HEALTH_KEY: Final = "binlane_health"
 """As ``NOTE_KEY``, for the channel's health, in one line: of all tasks' the newest is the note's last line."""
+LONGEST_NOTE: Final = 4_000
+"""Characters of one such text, of which the note shows a part: the scheduler reads it."""
 
 
 class Kind(StrEnum):

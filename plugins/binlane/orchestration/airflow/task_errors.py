@@ -10,8 +10,9 @@ from airflow.sdk import BaseHook, get_current_context
 from binlane.config.node import unknown_key
 from binlane.connections import Endpoints, endpoint, resolve_endpoints
 from binlane.errors import BinlaneError, ConfigError, naming
-from binlane.orchestration.airflow.dag_shape import ERROR_KEY, HEALTH_KEY, NOTE_KEY
+from binlane.orchestration.airflow.dag_shape import ERROR_KEY, HEALTH_KEY, LONGEST_NOTE, NOTE_KEY
 from binlane.orchestration.airflow.releases import AirflowFailException
+from binlane.safe_text import cut
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -79,14 +80,15 @@ def note(context: Context, text: str, health: str = "") -> None:
     ended. Empty ones are not stored."""
     for key, value in ((NOTE_KEY, text), (HEALTH_KEY, health)):
         if value:
-            context["ti"].xcom_push(key, value)
+            context["ti"].xcom_push(key, cut(value, LONGEST_NOTE))
 
 
 def note_error(context: Context, exc: Exception) -> None:
     """Store an error's first two lines for the run's note. A later try of the task begins without them."""
     # an error of binlane's says by itself what it is
     kind = "" if isinstance(exc, BinlaneError) else f"{type(exc).__name__}: "
-    context["ti"].xcom_push(ERROR_KEY, kind + "\n".join(str(exc).splitlines()[:2]))
+    said = kind + "\n".join(str(exc).splitlines()[:2])
+    context["ti"].xcom_push(ERROR_KEY, cut(said, LONGEST_NOTE))
 
 
 def _note_of(exc: BinlaneError) -> None:
