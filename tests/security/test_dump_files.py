@@ -7,6 +7,7 @@ Attacker: whoever can write to the dump.
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -19,10 +20,11 @@ import zstandard
 from binlane.bootstrap.sessions import Session
 from binlane.errors import BinlaneError
 from binlane.model import Flavor
-from binlane.restore.dump_folder import dump_of
+from binlane.restore.dump import dump_of
 from binlane.restore.dump_load import DumpLoad
 from tests.forked import telling
 from tests.security.dump_reader import read_dump
+from tests.shell_dump import DumpedDatabase, DumpedTable, ShellDump
 
 SECONDS: Final = 120
 """Far more than any attack takes on a loaded machine, and far less than for ever."""
@@ -53,6 +55,26 @@ def _folder(name: str, make: Callable[[Path], object], recorded: bytes = _RECORD
         for file, data in {"metadata": recorded, _CREATE: _MADE, name: None}.items():
             if file != name and data is not None:
                 (path / file).write_bytes(data)
+        make(path / name)
+
+    return attack
+
+
+_TABLE: Final = DumpedTable("t", "CREATE TABLE `t` (`a` int)", ("a",), [(b"1",)])
+_SHELL: Final = DumpedDatabase("shop", "CREATE DATABASE `shop`", (_TABLE,))
+_CHUNK: Final = "shop@t@@0.tsv.zst"
+
+
+def _shell(name: str, make: Callable[[Path], object], size: int = 2) -> Attack:
+    """A whole folder of MySQL Shell, of which one file is made otherwise, and whose rows have so many bytes."""
+
+    def attack(path: Path) -> None:
+        ShellDump(path, [_SHELL]).write()
+        (path / f"{_CHUNK}.idx").unlink()
+        done = json.loads((path / "@.done.json").read_text())
+        done["chunkFileBytes"][_CHUNK] = done["tableDataBytes"]["shop"]["t"] = size
+        (path / "@.done.json").write_text(json.dumps(done))
+        (path / name).unlink(missing_ok=True)
         make(path / name)
 
     return attack
@@ -106,18 +128,35 @@ ATTACKS: Final[Mapping[str, tuple[Attack, str]]] = {
     "mydumper: a link to nothing": (_folder("other", _link("nothing")), "other: cannot be read: .*; put the file"),
     "mydumper: a database in no character set": (_folder(_CREATE, _bytes(b"CREATE DATABASE `\xff`;\n")), _NAMES),
     "mydumper: a section of 200,000 names": (
-        _folder("metadata", _bytes(_RECORDED + b"[`shop`.`" * 200_000 + b"\n")), "^2 statements",
+        _folder("metadata", _bytes(_RECORDED + b"[`shop`.`" * 200_000 + b"\n")), r"^\d+ statements",
     ),
     "mydumper: 5,000 digits of rows": (
-        _folder("metadata", _bytes(_RECORDED + b"[`shop`.`t`]\nrows = " + b"9" * 5000 + b"\n")), "^2 statements",
+        _folder("metadata", _bytes(_RECORDED + b"[`shop`.`t`]\nrows = " + b"9" * 5000 + b"\n")), r"^\d+ statements",
     ),
     "mydumper: a section of 4 million lines": (
         _folder("metadata", _bytes(_RECORDED + b"[source]\n" + _LINES + b"[`shop`.`t`]" + _LINES)),
-        "^2 statements",
+        r"^\d+ statements",
     ),
     "mydumper: GTIDs of 2 million lines": (
         _folder("metadata", _bytes(_RECORDED.replace(b"\n\nFin", b"\n\tGTID:" + b"a\n" * (2 << 20) + b"\nFin"))),
-        "^2 statements",
+        r"^\d+ statements",
+    ),
+    "MySQL Shell: @.json that is a FIFO": (_shell("@.json", os.mkfifo), "expected a file, found a FIFO; take a whole"),
+    "MySQL Shell: @.json that is a device": (_shell("@.json", _link("/dev/zero")), "found a device; take a whole dump"),
+    "MySQL Shell: @.done.json without an end": (_shell("@.done.json", _endless), "at most 67,108,864 bytes, found"),
+    "MySQL Shell: a definition that is a FIFO": (_shell("shop@t.sql", os.mkfifo), _IS_FILE.format("t.sql", "a FIFO")),
+    "MySQL Shell: rows that are a FIFO": (_shell(_CHUNK, os.mkfifo), _IS_FILE.format(_CHUNK, "a FIFO")),
+    "MySQL Shell: rows of a device": (_shell(_CHUNK, _link("/dev/zero")), _IS_FILE.format(_CHUNK, "a device")),
+    "MySQL Shell: an index that is a FIFO": (_shell(f"{_CHUNK}.idx", os.mkfifo), "expected a file, found a FIFO; take"),
+    "MySQL Shell: a link to nothing": (_shell("other", _link("nothing")), "other: cannot be read: .*; put the file"),
+    "MySQL Shell: more rows than it says": (
+        _shell(_CHUNK, _bytes(zstandard.compress(b"1\n" * (32 << 20)))), "expected 2 bytes of rows, .* more than 2",
+    ),
+    "MySQL Shell: a row of 64 MiB": (
+        _shell(_CHUNK, _bytes(zstandard.compress(b"1" * (64 << 20))), 64 << 20), "rows of at most 33,554,432 bytes",
+    ),
+    "MySQL Shell: 16 million lines without a value": (
+        _shell(_CHUNK, _bytes(zstandard.compress(b"\n" * (16 << 20))), 16 << 20), r"^\d+ statements",
     ),
     "1,000 delimiters": (
         _text(*(b"DELIMITER %d;\nDO 1 %d;\n" % (number, number) for number in range(1000))),
@@ -148,6 +187,10 @@ _PLACES: Final[Mapping[str, Callable[[Callable[[Path], object]], Attack]]] = {
     "a definition": lambda make: _folder("shop.t-schema.sql", make),
     "rows": lambda make: _folder("shop.t.sql", make),
     "metadata": lambda make: _folder("metadata", make),
+    "MySQL Shell: what the dump is": lambda make: _shell("@.json", make),
+    "MySQL Shell: a table's metadata": lambda make: _shell("shop@t.json", make),
+    "MySQL Shell: a definition": lambda make: _shell("shop@t.sql", make),
+    "MySQL Shell: rows": lambda make: _shell(_CHUNK, make),
 }
 
 

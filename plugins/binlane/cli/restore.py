@@ -60,7 +60,7 @@ def restore(
         typer.Option(
             "--from",
             metavar="DUMP",
-            help="A dump of mariadb-dump or mysqldump, plain, .gz or .zst, or a folder of mydumper; "
+            help="A dump of mariadb-dump or mysqldump, plain, .gz or .zst, or a folder of mydumper or MySQL Shell; "
             '"log": the log has the CREATE DATABASE.',
         ),
     ] = None,

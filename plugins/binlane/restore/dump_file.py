@@ -12,7 +12,7 @@ import functools
 import hashlib
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from itertools import chain
 from pathlib import Path
@@ -95,6 +95,8 @@ class DumpPlace:
     inexact: tuple[InexactTable, ...] = ()
     """Tables with values that its text does not preserve."""
     times: CopyTimes = CopyTimes()
+    beliefs: tuple[str, ...] = ()
+    """What it says of objects that it has left out or changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +171,19 @@ class DumpFile:
             places.of(_FILE), "".join(gtids.split()), frozenset(databases), size, frozenset(definers), places.doubt,
             tuple(inexact), CopyTimes.of("", line.decode("latin-1")),
         )  # fmt: skip
+
+    @property
+    def counted_in(self) -> str:
+        """Where ``row_counts`` are recorded."""
+        return "nothing"
+
+    def row_counts(self) -> Mapping[tuple[str, str], int]:
+        """None: such a dump has no number of rows."""
+        return {}
+
+    def beliefs(self) -> list[str]:
+        """None: such a dump has the options of everything that it makes."""
+        return []
 
     @property
     def digest(self) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -115,6 +115,15 @@ class DumpFolder:
         files = sorted((file.name, self._size(file)) for file in self._all())
         return hashlib.sha256(repr(files).encode() + self._metadata().encode()).hexdigest()
 
+    @property
+    def counted_in(self) -> str:
+        """Where ``row_counts`` are recorded."""
+        return f"file {_METADATA}"
+
+    def server(self) -> str:
+        """Empty: mydumper records no version of the server."""
+        return ""
+
     def row_counts(self) -> Mapping[tuple[str, str], int]:
         """How many rows each table has in the dump, by database and table; versions before 0.12 record none."""
         databases, found = self._wanted(), dict[tuple[str, str], int]()
@@ -163,9 +172,9 @@ class DumpFolder:
             return text.decode()
         except (OSError, UnicodeDecodeError) as exc:
             raise ConfigError(
-                f"--from {self.path}: expected a folder of mydumper, with a file metadata, found none that can be "
-                f"read: {exc.strerror if isinstance(exc, OSError) else exc}; name a folder that mydumper has written, "
-                "or a file of mysqldump or mariadb-dump"
+                f"--from {self.path}: expected a folder of mydumper, with a file metadata, or of MySQL Shell, with a "
+                f"file @.json, found none that can be read: {exc.strerror if isinstance(exc, OSError) else exc}; name "
+                "a folder that one of the two has written, or a file of mysqldump or mariadb-dump"
             ) from exc
 
     def _databases(self) -> dict[str, str]:
@@ -247,11 +256,6 @@ class DumpFolder:
         return ConfigError(
             f"--from {file}: expected {expected}, found {shown_part(head)}; take a dump that mydumper has written"
         )
-
-
-def dump_of(path: Path, databases: Collection[str]) -> DumpFile | DumpFolder:
-    """The dump of that path, from which these databases are restored."""
-    return DumpFolder(path, frozenset(databases)) if path.is_dir() else DumpFile(path)
 
 
 def _programs_session(mode: str) -> tuple[bytes, ...]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +20,7 @@ import zstandard
 from binlane.model import Flavor
 from lab.servers import PrivateServer
 from tests.integration.window.conftest import Channel, run_on
+from tests.shell_dump import DumpedDatabase, DumpedTable, Session, ShellDump
 
 DATABASE: Final = "store_042"
 OTHER: Final = "store_043"
@@ -32,6 +35,22 @@ MADE: Final = (
     "CREATE FUNCTION f(x INT) RETURNS INT DETERMINISTIC RETURN x + 1",
     "CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO DELETE FROM a WHERE id < 0",
 )
+KINDS: Final = (
+    "CREATE TABLE kinds (id INT PRIMARY KEY, bits BIT(13), g GEOMETRY, f BINARY(4), y YEAR, n DECIMAL(20,5), d DOUBLE, "
+    "t TIME(3), dt DATETIME(6), e ENUM('a', '1', ''), s SET('x', 'y'), j JSON, big MEDIUMBLOB, u BIGINT UNSIGNED, "
+    "l VARCHAR(20) CHARACTER SET latin1, `a``b` TEXT, twice INT GENERATED ALWAYS AS (id * 2) STORED)",
+    "INSERT INTO kinds (id, bits, g, f, y, n, d, t, dt, e, s, j, big, u, l, `a``b`) VALUES "
+    "(0, B'1010000000101', ST_GeomFromText('POINT(1 2)'), X'00FF', 0, -1.5, 1e-300, '-12:00:00.123', "
+    "'2026-01-31 12:00:00.000001', '1', 'x,y', '{\"a\": [1, \"b\\\\\\\\\"]}', X'000D0A091A5C27', "
+    "18446744073709551615, 'Zürich', X'61096208005C4E0A0D1A'), "
+    "(1, B'0', NULL, X'', NULL, NULL, NULL, NULL, NULL, '', '', NULL, REPEAT(X'5C', 200), NULL, '', X'5C4E')",
+    "INSERT INTO kinds (id) VALUES (7)",
+    "CREATE TABLE parts (id INT PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 2",
+    "INSERT INTO parts VALUES (1), (2), (3), (4), (5)",
+    "CREATE TABLE nothing (id INT)",
+)
+"""Every kind of value that a dump of MySQL Shell spells in a way of its own."""
+BYTES: Final = frozenset({"bit", "geometry"})
 CHANGES: Final = (
     *(f"INSERT INTO a (v) VALUES ('r{number}')" for number in range(6)),
     "UPDATE a SET v = 'u' WHERE id IN (1, 4)",
@@ -85,9 +104,12 @@ class Scene:
 FROM_LOG: Final = "log"
 
 
-def scene_of(channel: Channel, dumps: Sequence[str] = ("one.sql",), *, files: bool = False) -> Scene:
+def scene_of(
+    channel: Channel, dumps: Sequence[str] = ("one.sql",), *, files: bool = False, also: Sequence[str] = ()
+) -> Scene:
     """Play the history. ``dumps``: names of the dumps to take; ``all`` in the name: of all databases; without a dot: a
-    folder of mydumper. ``files``: the changes of the other database have two files of the log for themselves."""
+    folder of mydumper, or as MySQL Shell writes one, if its name begins so. ``files``: the changes of the other
+    database have two files of the log for themselves. ``also``: further statements that fill both databases."""
     source = channel.source
     if source.flavor is Flavor.MYSQL:
         # a set with tags has several spellings
@@ -95,9 +117,10 @@ def scene_of(channel: Channel, dumps: Sequence[str] = ("one.sql",), *, files: bo
     run_on(source, "FLUSH BINARY LOGS")
     start = _place_of(source)
     for database in (DATABASE, OTHER):
-        run_on(source, f"CREATE DATABASE {database}", f"USE {database}", *MADE)
+        run_on(source, f"CREATE DATABASE {database}", f"USE {database}", *MADE, *also)
     for name in dumps:
-        (take_dump if "." in name else take_folder)(source, channel.project / name)
+        take = take_dump if "." in name else take_shell_folder if name.startswith("shell") else take_folder
+        take(source, channel.project / name)
     dumped = _place_of(source)
     for database in (OTHER, DATABASE):
         if files:
@@ -135,6 +158,79 @@ def take_folder(server: PrivateServer, folder: Path) -> None:
         for file in (*folder.glob("*-post.sql"), *folder.glob("*-triggers.sql")):
             text = re.sub(r"(SET character_set_(?:client|results) = )(?!@)\S*;", r"\1utf8mb4;", file.read_text())
             file.write_text(re.sub(r"(SET collation_connection = )(?!@)\S*;", r"\1utf8mb4_0900_ai_ci;", text))
+
+
+def take_shell_folder(server: PrivateServer, folder: Path) -> None:
+    """Of both databases, as MySQL Shell writes them."""
+    begun = time.strftime("%Y-%m-%d %H:%M:%S")
+    file, _, offset = _place_of(server).partition(":")
+    is_mysql = server.flavor is Flavor.MYSQL
+    [(version, gtids)] = server.query(f"SELECT VERSION(), {'@@GLOBAL.gtid_executed' if is_mysql else repr('')}")
+    root = {"binlogFile": file, "binlogPosition": int(offset), "gtidExecuted": gtids, "serverVersion": version}
+    with contextlib.closing(server.connect(conv={}, autocommit=True)) as connection, connection.cursor() as cursor:
+
+        def ask(statement: str) -> list[tuple[Any, ...]]:
+            cursor.execute(statement)
+            return list(cursor.fetchall())
+
+        ask("SET sql_mode = '', time_zone = '+00:00'")
+        databases = [_dumped_database(ask, database) for database in (DATABASE, OTHER)]
+    ended = time.strftime("%Y-%m-%d %H:%M:%S")
+    ShellDump(folder, databases, root, times=(begun, ended), is_multifile=is_mysql).write()
+
+
+def _dumped_database(ask: Callable[[str], list[tuple[Any, ...]]], database: str) -> DumpedDatabase:
+    ask(f"USE {database}")
+    kinds = dict(ask(f"SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = '{database}'"))
+    triggers: dict[str, dict[str, tuple[str, Session]]] = {}
+    for name, table in ask(
+        f"SELECT trigger_name, event_object_table FROM information_schema.triggers WHERE trigger_schema = '{database}'"
+    ):
+        [(_, mode, text, charset, collation, *_)] = ask(f"SHOW CREATE TRIGGER {name}")
+        triggers.setdefault(table, {})[name] = text, Session(mode, charset, collation)
+    tables, views = list[DumpedTable](), dict[str, tuple[str, Sequence[str]]]()
+    for name, kind in kinds.items():
+        [(_, definition, *_)] = ask(f"SHOW CREATE TABLE {name}")
+        columns = [
+            (column, data)
+            for column, data, extra in ask(
+                "SELECT column_name, data_type, extra FROM information_schema.columns WHERE table_schema = "
+                f"'{database}' AND table_name = '{name}' ORDER BY ordinal_position"
+            )
+            if " GENERATED" not in extra
+        ]
+        names = [column for column, _ in columns]
+        selected = ", ".join(f"`{column.replace('`', '``')}`" for column in names)
+        if kind == "VIEW":
+            views[name] = definition, names
+            continue
+        decoded = {
+            column: "FROM_BASE64" for column, data in columns if data in BYTES or data.endswith(("blob", "binary"))
+        }
+        parts = ask(
+            "SELECT partition_name FROM information_schema.partitions WHERE partition_name IS NOT NULL AND "
+            f"table_schema = '{database}' AND table_name = '{name}'"
+        )
+        rows = {
+            part: [
+                [value.encode() if isinstance(value, str) else value for value in row]
+                for row in ask(f"SELECT {selected} FROM {name} {part and f'PARTITION ({part})'} ORDER BY 1")
+            ]
+            for part in [part for (part,) in parts] or [""]
+        }
+        whole = rows.pop("", [])
+        tables.append(DumpedTable(name, definition, names, whole, decoded, triggers.get(name, {}), rows))
+    routines, events = dict[tuple[str, str], tuple[str, Session]](), dict[str, tuple[str, Session]]()
+    for name, kind in ask(
+        f"SELECT routine_name, routine_type FROM information_schema.routines WHERE routine_schema = '{database}'"
+    ):
+        [(_, mode, text, charset, collation, *_)] = ask(f"SHOW CREATE {kind} {name}")
+        routines[kind, name] = text, Session(mode, charset, collation)
+    for (name,) in ask(f"SELECT event_name FROM information_schema.events WHERE event_schema = '{database}'"):
+        [(_, mode, zone, text, charset, collation, *_)] = ask(f"SHOW CREATE EVENT {name}")
+        events[name] = text, Session(mode, charset, collation, zone)
+    [(_, definition)] = ask(f"SHOW CREATE DATABASE {database}")
+    return DumpedDatabase(database, definition, tables, views, routines, events)
 
 
 def add_times(folder: Path) -> None:

@@ -26,6 +26,7 @@ from binlane.state.records.progress import RunStep, begin_step, end_step
 from tests.integration.precheck.helpers import setting
 from tests.integration.restore.scene import (
     DATABASE,
+    KINDS,
     OTHER,
     add_times,
     answer,
@@ -121,6 +122,33 @@ def test_a_database_is_back_as_it_was_from_a_folder_of_mydumper(
     recorded.write_text(recorded.read_text().replace("Finished", "Begun"))
     assert scene.restore("cut", "--yes", "--as", "back2", *place, base="folder") != 0
     assert "the dump was cut" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flavor", list(Flavor))
+def test_a_database_is_back_as_it_was_from_a_folder_of_mysql_shell(
+    flavor: Flavor, channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = scene_of(channel_of(flavor.value, flavor.value), ("shell",), also=KINDS)
+    folder = scene.dump("shell")
+    assert scene.restore("--yes", base="shell") == 0, capsys.readouterr().err
+    assert contents(scene.channel.target, "back") == scene.expected
+    assert scene.databases() == {"back"}
+    done = folder / "@.done.json"
+    text = done.read_text()
+    recorded = json.loads(text)
+    recorded["tableRows"][DATABASE]["a"] += 1
+    done.write_text(json.dumps(recorded))
+    assert scene.restore("lacks", "--yes", "--as", "back2", base="shell") != 0
+    assert f"expected 4 rows of {DATABASE}.a, as its @.done.json says, found 3" in capsys.readouterr().err
+    assert scene.channel.cli("restore", "--drop", "lacks") == 0
+    assert scene.databases() == {"back"}
+    done.write_text(text)
+    next(folder.glob(f"{DATABASE}@a@0.tsv.zst")).unlink()
+    assert scene.restore("gone", "--yes", "--as", "back2", base="shell") != 0
+    assert f"expected the file {DATABASE}@a@0.tsv.zst, found none" in capsys.readouterr().err
+    done.unlink()
+    assert scene.restore("cut", "--yes", "--as", "back2", base="shell") != 0
+    assert "the dump was cut, or is being made" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("flavor", list(Flavor))

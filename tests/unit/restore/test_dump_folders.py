@@ -11,8 +11,9 @@ import pytest
 import zstandard
 
 from binlane.errors import ConfigError
+from binlane.restore.dump import dump_of
 from binlane.restore.dump_file import DumpFile
-from binlane.restore.dump_folder import DumpFolder, dump_of
+from binlane.restore.dump_folder import DumpFolder
 from binlane.source.copy_times import CopyTimes
 
 ZONE: Final = "/*!40103 SET TIME_ZONE='+00:00' */;\n"

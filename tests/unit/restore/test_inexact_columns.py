@@ -9,8 +9,8 @@ import pytest
 
 from binlane.bootstrap.sessions import Session
 from binlane.model import Flavor
+from binlane.restore.dump import dump_of
 from binlane.restore.dump_file import DumpFile
-from binlane.restore.dump_folder import dump_of
 from binlane.restore.dump_load import DumpLoad
 from binlane.restore.inexact_columns import InexactTable, inexact_notice, inexact_table
 

@@ -50,7 +50,7 @@ from binlane.orchestration.report import moment
 from binlane.orchestration.request import NOW
 from binlane.orchestration.terminal import Grid, Terminal, View
 from binlane.rename_rules import is_system
-from binlane.restore.dump_folder import dump_of
+from binlane.restore.dump import dump_of
 from binlane.safe_text import one_line
 from binlane.servers.catalog import read_databases, read_schema
 from binlane.servers.engines import engine_of

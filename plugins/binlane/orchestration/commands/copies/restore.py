@@ -58,7 +58,7 @@ from binlane.orchestration.extraction.window_reading import source_of
 from binlane.orchestration.report import moment
 from binlane.orchestration.request import NOW
 from binlane.orchestration.terminal import Grid, Terminal, View
-from binlane.restore.dump_folder import DumpFolder, dump_of
+from binlane.restore.dump import Dump, dump_of
 from binlane.restore.dump_load import DumpLoad
 from binlane.restore.final_names import (
     is_moved,
@@ -434,17 +434,15 @@ def _load_dump(running: _Running, found: Restore, own: Session, session: Session
     names = {old: unfinished(final) for old, final in definition.databases}
     loading = DumpLoad(own, version_number(version), definition.base, names, definition.definers, catalogue=session)
     loading.tables = frozenset(definition.tables)
-    if not isinstance(dump, DumpFolder):
-        loading.server = dump.server()
+    loading.server = dump.server()
     loading.run(dump.statements(usual_mode))
-    if isinstance(dump, DumpFolder):
-        running.notes += dump.beliefs()
-        _require_counts(session, dump, names, definition.tables)
+    running.notes += dump.beliefs()
+    _require_counts(session, dump, names, definition.tables)
     running.notes += [*loading.notes, *filter(None, [inexact_notice(loading.inexact)])]
     running.console.line(("✓", "green"), (f" base, {plural(loading.size, 'byte')}", ""))
 
 
-def _require_counts(session: Session, dump: DumpFolder, names: Mapping[str, str], tables: Collection[str]) -> None:
+def _require_counts(session: Session, dump: Dump, names: Mapping[str, str], tables: Collection[str]) -> None:
     """Raises ConfigError if a table has another number of rows than the dump has recorded: a file of it is gone; and
     if it is a view."""
     for (database, table), rows in dump.row_counts().items():
@@ -454,15 +452,15 @@ def _require_counts(session: Session, dump: DumpFolder, names: Mapping[str, str]
             found = count_rows(session, TableKey(names[database], table))
         except TableMismatchError as exc:
             raise ConfigError(
-                f"--from {dump.path}: expected a table {database}.{table}, of which its file metadata has rows, found "
-                "a view, which nothing was read from; --drop the restore, and begin it with a dump that mydumper has "
-                "written"
+                f"--from {dump.path}: expected a table {database}.{table}, of which its {dump.counted_in} has rows, "
+                "found a view, which nothing was read from; --drop the restore, and begin it with a dump as its "
+                "program has written it"
             ) from exc
         if found != rows:
             raise ConfigError(
-                f"--from {dump.path}: expected {plural(rows, 'row')} of {database}.{table}, as its file metadata says, "
-                f"found {found:,}: files of rows are missing or of another dump; --drop the restore, and begin it "
-                "with a whole dump"
+                f"--from {dump.path}: expected {plural(rows, 'row')} of {database}.{table}, as its {dump.counted_in} "
+                f"says, found {found:,}: files of rows are missing or of another dump; --drop the restore, and begin "
+                "it with a whole dump"
             )
 
 

@@ -37,8 +37,8 @@ from binlane.orchestration.request import NOW, gtid_of, time_of
 from binlane.orchestration.terminal import Grid
 from binlane.rename_rules import LONGEST, NAMES_A_FILE, USERS_DATABASE, is_system, lower, names_a_file
 from binlane.restore.definers import OWN_ACCOUNT
+from binlane.restore.dump import Dump, dump_of
 from binlane.restore.dump_file import DumpFile, DumpPlace
-from binlane.restore.dump_folder import DumpFolder, dump_of
 from binlane.restore.end import End, EndGtid, EndPosition, EndStatement, EndTime, LogEnd
 from binlane.restore.final_names import ANOTHER_NAME, present_databases, read_final_programs, require_free
 from binlane.restore.inexact_columns import InexactTable, inexact_notice
@@ -189,7 +189,8 @@ def plan_restore(request: RestoreRequest, channels: Path, resolve: Resolver | No
         recorded = None if dump is None else dump.place()
     names = _names(request, None if recorded is None else recorded.databases)
     _require_tables(request, names)
-    if isinstance(dump, DumpFolder):
+    if dump is not None and not isinstance(dump, DumpFile):
+        # a folder's files of other databases are not read
         dump = dump_of(dump.path, {old for old, _ in names})
         recorded = dump.place()
     if recorded is not None and len(recorded.definers) > _DEFINERS:
@@ -223,7 +224,7 @@ def plan_restore(request: RestoreRequest, channels: Path, resolve: Resolver | No
     text, channel = declared(replaced)
     beliefs = _require_free(channel, endpoints, source, names, replaced)
     start = _start(source, request, recorded)
-    beliefs += _belief(request, recorded, start)
+    beliefs += (*_belief(request, recorded, start), *(() if recorded is None else recorded.beliefs))
     databases = frozenset(old for old, _ in names)
     with doing("reading the log for the plan"):
         ruled_out = RuledOut(source, databases)
@@ -380,7 +381,7 @@ def _end(request: EndRequest) -> End:
     return EndTime(request.until, time.timestamp())
 
 
-def _of_base(dump: DumpFile | DumpFolder | None) -> tuple[str, str]:
+def _of_base(dump: Dump | None) -> tuple[str, str]:
     """Its path and digest; empty for the log alone."""
     return ("", "") if dump is None else (str(dump.path.absolute()), dump.digest)
 
