@@ -33,7 +33,7 @@ _DIGITS: Final = re.compile(rb"[0-9A-Fa-f]*")
 def _of_digits(value: bytes) -> bytes:
     """HEX() of a BIT writes no leading zero."""
     if _DIGITS.fullmatch(value) is None:
-        raise ValueError
+        raise ValueError("expected hexadecimal digits")
     return value if len(value) % 2 == 0 else b"0" + value
 
 

@@ -16,7 +16,7 @@ import zstandard
 from binlane.bootstrap.sessions import Session as Connected
 from binlane.errors import ConfigError
 from binlane.model import Flavor
-from binlane.restore import shell_rows
+from binlane.restore import shell_metadata, shell_rows
 from binlane.restore.definers import OWN_ACCOUNT
 from binlane.restore.dump import dump_of
 from binlane.restore.dump_load import DumpLoad
@@ -344,6 +344,7 @@ WRONG: Final[Mapping[str, tuple[Callable[[Path], object], str]]] = {
     ),
     "a value of another type": (_root(schemas="shop"), "'schemas': expected a list of texts, found str"),
     "other values": (_root(schemas=[1]), "'schemas': expected a list of texts, found other values"),
+    "other objects": (_root(capabilities=[1]), "'capabilities': expected a list of objects, found other values"),
     "a flag of another type": (_root(consistent="true"), "'consistent': expected true or false, found str"),
     "half a character": (_root(binlogFile="\ud800"), "'binlogFile': expected a text in UTF-8"),
     "less than nothing": (
@@ -402,7 +403,29 @@ def test_a_row_without_an_end_does_not_fill_the_memory(monkeypatch: pytest.Monke
     monkeypatch.setattr(shell_rows, "_LARGEST", 100)
     table = RowsOfTable("t", ["a"], [None])
     with pytest.raises(ConfigError, match="expected rows of at most 100 bytes"):
-        list(table.statements((b"x" * 10 for _ in range(1 << 40)), "file", 1 << 60))
+        list(table.statements((b"x" * 10 for _ in range(1 << 10)), "file", 1 << 60))
+
+
+def test_what_a_file_has_beyond_its_size_is_not_read() -> None:
+    read = (b"x\n" for _ in range(1 << 10))
+    with pytest.raises(ConfigError, match=r"expected 20 bytes of rows, .* found more than 20"):
+        list(RowsOfTable("t", ["a"], [None]).statements(read, "file", 20))
+    assert sum(map(len, read)) == 2 * ((1 << 10) - 11)
+
+
+@pytest.mark.parametrize(("function", "value"), [("UNHEX", b"0g"), ("UNHEX", b"0'"), ("FROM_BASE64", b"A'==")])
+def test_what_spells_no_bytes_is_refused(function: str, value: bytes) -> None:
+    with pytest.raises(ValueError, match=r"digit|base64|padding"):
+        DECODERS[function](value)
+
+
+def test_metadata_has_a_largest_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = folder_of(tmp_path)
+    monkeypatch.setattr(shell_metadata, "_LARGEST", 100)
+    with pytest.raises(
+        ConfigError, match=r"@\.json: expected at most 100 bytes, found more; take a dump of fewer tables"
+    ):
+        found.place()
 
 
 def test_a_folder_of_gzip_is_read(tmp_path: Path) -> None:
