@@ -108,6 +108,7 @@ class ShellDump:
     chunk: int = 2
     """Rows of a file; 0: tables are not divided."""
     compression: str = "zstd"
+    """Or ``none``."""
     is_multifile: bool = False
     """Routines and events have files of their own (9.2 and newer)."""
     times: tuple[str, str] = ("2026-11-20 01:00:00", "2026-11-20 02:00:00")
@@ -195,7 +196,7 @@ class ShellDump:
         )
         if table.triggers:
             self._text(f"{base}.triggers.sql", "".join(_trigger(*each) for each in table.triggers.items()))
-        end = {"zstd": "tsv.zst", "gzip": "tsv.gz", "none": "tsv"}[self.compression]
+        end = {"zstd": "tsv.zst", "none": "tsv"}[self.compression]
         partitions = {name: f"{base}@{encoded(name)}" for name in table.partitions}
         decoders = {each: table.decoded[each] for each in table.columns if each in table.decoded}
         self._json(
@@ -229,8 +230,7 @@ class ShellDump:
             yield f"{base}@{last}{number}.{end}", b"".join(lines[begin : begin + self.chunk])
 
     def _rows(self, name: str, data: bytes) -> None:
-        packed = {"zstd": zstandard.compress, "none": bytes}[self.compression](data)
-        (self.path / name).write_bytes(packed)
+        (self.path / name).write_bytes(zstandard.compress(data) if self.compression == "zstd" else data)
         (self.path / f"{name}.idx").write_bytes(len(data).to_bytes(8, "big"))
         self.sizes[name] = len(data)
 

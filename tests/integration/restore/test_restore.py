@@ -130,24 +130,38 @@ def test_a_database_is_back_as_it_was_from_a_folder_of_mysql_shell(
 ) -> None:
     scene = scene_of(channel_of(flavor.value, flavor.value), ("shell",), also=KINDS)
     folder = scene.dump("shell")
+    root = folder / "@.json"
+    root.write_text(json.dumps({**json.loads(root.read_text()), "options": {"excludeTables": [f"{DATABASE}.gone"]}}))
+    assert scene.restore("--json", base="shell") == 0
+    [*_, left_out] = answer(capsys)["believed"]
+    assert f"(it was made with excludeTables: {DATABASE}.gone)" in left_out
     assert scene.restore("--yes", base="shell") == 0, capsys.readouterr().err
+    assert left_out in " ".join(capsys.readouterr().out.split())
     assert contents(scene.channel.target, "back") == scene.expected
-    assert scene.databases() == {"back"}
+    assert scene.restore("part", "--yes", "--table", "parts", "--as", "back_part", base="shell") == 0
+    part = contents(scene.channel.target, "back_part")
+    assert part["tables"] == [("parts", "BASE TABLE")]
+    assert part["rows of parts"] == scene.expected["rows of parts"]
+    both = ("both", "--yes", "--database", OTHER, "--as", "back_%")
+    assert scene.restore(*both, base="shell") == 0, capsys.readouterr().err
+    assert contents(scene.channel.target, f"back_{DATABASE}") == scene.expected
+    complete = {"back", "back_part", f"back_{DATABASE}", f"back_{OTHER}"}
+    assert scene.databases() == complete
     done = folder / "@.done.json"
     text = done.read_text()
     recorded = json.loads(text)
     recorded["tableRows"][DATABASE]["a"] += 1
     done.write_text(json.dumps(recorded))
-    assert scene.restore("lacks", "--yes", "--as", "back2", base="shell") != 0
+    assert scene.restore("lacks", "--yes", "--as", "back3", base="shell") != 0
     assert f"expected 4 rows of {DATABASE}.a, as its @.done.json says, found 3" in capsys.readouterr().err
     assert scene.channel.cli("restore", "--drop", "lacks") == 0
-    assert scene.databases() == {"back"}
+    assert scene.databases() == complete
     done.write_text(text)
     next(folder.glob(f"{DATABASE}@a@0.tsv.zst")).unlink()
-    assert scene.restore("gone", "--yes", "--as", "back2", base="shell") != 0
+    assert scene.restore("gone", "--yes", "--as", "back3", base="shell") != 0
     assert f"expected the file {DATABASE}@a@0.tsv.zst, found none" in capsys.readouterr().err
     done.unlink()
-    assert scene.restore("cut", "--yes", "--as", "back2", base="shell") != 0
+    assert scene.restore("cut", "--yes", "--as", "back3", base="shell") != 0
     assert "the dump was cut, or is being made" in capsys.readouterr().err
 
 

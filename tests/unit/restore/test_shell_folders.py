@@ -103,7 +103,7 @@ def test_a_database_is_loaded_in_an_order_that_runs_no_trigger(
     assert {each.partition(" VALUES")[0] for each in rows} == {
         "INSERT INTO `t` (`id`,`b`,`v`)", "INSERT INTO `p` (`n`)",
     }  # fmt: skip
-    made = [found for each in sent if (found := _MADE.search(each)) is not None]
+    made = [match for each in sent if (match := _MADE.search(each)) is not None]
     names = [f"{each[1]} {each[2]}" for each in made]
     programs = {"FUNCTION f", "PROCEDURE p", "EVENT e"}
     assert programs < {*names}
