@@ -32,6 +32,7 @@ from binlane.schema.model import Schema
 from binlane.sql.programs.comparison import as_difference
 from binlane.sql.programs.known import KnownPrograms
 from binlane.sql.programs.marks import ProgramMark, ReachedPrograms, mark_of
+from binlane.sql.programs.reach import folded
 from binlane.sql.session_variables import own_values
 from binlane.work import files
 from binlane.work.files import Digests, WorkFolder
@@ -80,10 +81,22 @@ def _variables(situation: Situation) -> Mapping[str, str]:
     if is_left or situation.channel.apply.allow_unsafe or not sees_variables(situation):
         return {}
     values, flavor, needs = situation.target.variables, situation.target.flavor, situation.needs
-    # what many statements see, and bodies behind them, would be a pass over all of them for each variable
-    if needs.statements or needs.loads or any(map(runs_bodies, situation.every_text)):
+    # what bodies see, and many statements, would be a pass over all of them for each variable
+    if any(map(runs_bodies, situation.every_text)):
         return own_values(values, flavor)
-    return own_values(values, flavor, Sights(situation).by_definitions)
+    if not (needs.statements or needs.loads):
+        return own_values(values, flavor, Sights(situation).by_definitions)
+    if situation.asked.forms is None or situation.may_reach_programs or _fires_triggers(situation):
+        return own_values(values, flavor)
+    return own_values(values, flavor, Sights(situation).without_bodies)
+
+
+def _fires_triggers(situation: Situation) -> bool:
+    """Whether the window's statements may fire triggers of the target, of its own or of the window."""
+    fired = {folded(each.key) for each in situation.target.triggers}
+    fired.update(folded(key) for text in situation.every_text for key in text.facts.triggered)
+    written = {*situation.plan.written, *situation.plan.loaded}
+    return bool(fired) and (situation.fires_by_cascades or not fired.isdisjoint(map(folded, written)))
 
 
 def _reached(situation: Situation) -> ReachedPrograms | None:

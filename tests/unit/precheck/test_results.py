@@ -6,18 +6,23 @@ from collections.abc import Set
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from binlane.errors import SourceError
-from binlane.model import Flavor, Item, ItemKind, LogPosition, RowCounts, SessionContext, TableKey
+from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, RowCounts, SessionContext, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.window_plan import TableCounts
 from binlane.precheck.results import checked_of, keep_for_lanes
+from binlane.precheck.situation.parser import ParserAnswers
 from binlane.precheck.situation.situation import Needs
 from binlane.schema.model import Column, Schema, Table
+from binlane.schema.programs import Program
 from binlane.sql.logged_statement import LoggedText
+from binlane.sql.programs.reach import Reach
 from binlane.work.files import WorkFolder
+from binlane.work.logged_statements import LaneStatement
 from tests.unit.precheck.situations import PLAN, applying, schema, situation
 
 KEY = TableKey("shop", "t")
@@ -76,8 +81,9 @@ def test_the_target_s_own_variables_are_those_of_the_first_check(
 
 VARIABLES = {
     "div_precision_increment": "4", "group_concat_max_len": "1024", "ft_min_word_len": "4", "max_allowed_packet": "64",
-    "time_zone": "SYSTEM",
+    "time_zone": "SYSTEM", "default_week_format": "0",
 }  # fmt: skip
+TRIGGER = Program(KEY, "trigger", "SET @n = 1", name="tr", time="BEFORE INSERT")
 HALF = Column("half", 2, "decimal(9,4)", expression="`a` / 2")
 STRICT = 1 << 22
 
@@ -111,6 +117,41 @@ def test_of_a_window_without_other_statements_only_what_it_sees_is_kept(
     folder, texts = WorkFolder(str(tmp_path), digests={}), [text] if ddl else ()
     made = situation(plan=plan, tables=tables, needs=Needs(ddl=bool(ddl)), texts=texts, plans=folder)
     vars(made.target).update(ask=lambda *_: (), variables=VARIABLES)
+    left = checked_of(replace(folder, digests=keep_for_lanes(made)), selects=False)
+    assert left.variables.keys() == kept_names
+
+
+@pytest.mark.parametrize(
+    ("sql", "changes", "kept_names"),
+    [
+        ("INSERT INTO t VALUES (1)", {}, {"time_zone"}),
+        ("UPDATE t SET a = a / 2", {}, {"time_zone", "div_precision_increment"}),
+        ("UPDATE t SET a = (SELECT JSON_ARRAYAGG(b) FROM u)", {}, {"time_zone", "group_concat_max_len"}),
+        ("UPDATE t SET a = REPEAT(a, 9)", {}, {"time_zone", "max_allowed_packet"}),
+        ("UPDATE t SET a = WEEK(at, 3)", {}, {"time_zone"}),
+        # a form has lists of literals of any length
+        ("UPDATE t SET a = WEEK('2026-01-01', 3)", {}, {"time_zone", "default_week_format"}),
+        ("INSERT INTO t () VALUES ()", {"default": "(9 / 5)"}, {"time_zone", "div_precision_increment"}),
+        ("INSERT INTO t VALUES (1)", {"may_reach_programs": True}, VARIABLES.keys()),
+        ("INSERT INTO t VALUES (1)", {"triggers": (TRIGGER,)}, VARIABLES.keys()),
+        ("INSERT INTO t VALUES (1)", {"triggers": (replace(TRIGGER, key=TableKey("shop", "u")),)}, {"time_zone"}),
+        ("INSERT INTO t VALUES (1)", {"is_known": False}, VARIABLES.keys()),
+    ],
+)
+def test_of_a_window_with_statements_that_run_no_body_only_what_they_see_is_kept(
+    tmp_path: Path, sql: str, changes: dict[str, Any], kept_names: Set[str]
+) -> None:
+    header = BlockHeader(1, 1, 1, LogPosition("log", 1), "", 0.0)
+    item = Item(ItemKind.STATEMENT, sql.encode(), context=SessionContext(database="shop"))
+    answers = ParserAnswers(forms=[LaneStatement(0, header, item)] if changes.get("is_known", True) else None)
+    tables = schema(Table(KEY, "InnoDB", (Column("a", 1, "int", default=changes.get("default")),)))
+    folder = WorkFolder(str(tmp_path), digests={})
+    made = situation(
+        plan=replace(PLAN, written=frozenset({KEY})), tables=tables, needs=Needs(statements=True), plans=folder,
+        read_statements=lambda: answers,
+    )  # fmt: skip
+    vars(made).update(may_reach_programs=changes.get("may_reach_programs", False), reach=Reach({}))
+    vars(made.target).update(ask=lambda *_: (), variables=VARIABLES, triggers=changes.get("triggers", ()), programs=())
     left = checked_of(replace(folder, digests=keep_for_lanes(made)), selects=False)
     assert left.variables.keys() == kept_names
 

@@ -63,6 +63,8 @@ _HELD: Final = (f"{SCHEMA}.{migrations.name}", "mysql.help_topic")
 """Tables of which one is locked on MariaDB: nobody writes them but an upgrade; the second one is there before ``init``
 has made the first."""
 _ANOTHER: Final = b"SELECT 1 FROM mysql.func"
+_MOST_BYTES: Final = 4 << 20
+"""Of the statements that are kept, one of each form."""
 _NOT_LOCKED: Final = 1100
 """ER_TABLE_NOT_LOCKED."""
 _WRITES: Final = re.compile(rb"\s*(?:INSERT|REPLACE|UPDATE|DELETE|LOAD)\b", re.IGNORECASE)
@@ -102,6 +104,8 @@ class ParserAnswers:
     """Of the statements that commit by themselves and that the parser takes, in their order."""
     made: set[str] = field(default_factory=set)
     """Routines that the window makes, in lower case."""
+    forms: list[LaneStatement] | None = None
+    """A statement of each form of the others; None if there are too many of them, or the parser was not asked."""
 
 
 @dataclass(slots=True)
@@ -305,11 +309,14 @@ class StatementJudge:
 
 def ask_parser(engine: Engine, plan: WindowPlan, plans: WorkFolder) -> ParserAnswers:
     """Ask about each statement of a plan in its folder. Raises PlanError if the plan's files are not there."""
-    asked, judge, judged, forms = ParserAnswers(), None, 0, 0
+    asked, judge, judged, forms, size, kept = ParserAnswers(), None, 0, 0, 0, list[LaneStatement]()
     try:
         for logged in distinct_statements(plans, plan):
             judge = StatementJudge.open(engine) if judge is None else judge
             is_ddl = logged.item.kind is ItemKind.DDL
+            if not is_ddl:
+                size += len(logged.item.payload)
+                kept.extend([logged] if size <= _MOST_BYTES else [])
             if not is_ddl and judge.is_blocked:
                 continue
             judged, forms = judged + 1, forms + (not is_ddl)
@@ -325,6 +332,8 @@ def ask_parser(engine: Engine, plan: WindowPlan, plans: WorkFolder) -> ParserAns
         if judge is not None:
             judge.close()
     asked.texts.sort(key=lambda each: each.seqno)
+    if size <= _MOST_BYTES and len(kept) < MOST_FORMS:
+        asked.forms = kept
     if judge is not None:
         log.info("precheck: the target's parser was asked about %d statements", judged)
         if forms >= MOST_FORMS:

@@ -251,7 +251,7 @@ class Situation(TargetSituation):
             names |= {new for _, new in renamed}
         if not names:
             return False
-        if self._fires_by_cascades:
+        if self.fires_by_cascades:
             return True
         tables = {each.key.table for side in self.stored_triggers for each in side}
         return any(True for _ in self.transactions_with(naming({*names, *tables})))
@@ -273,12 +273,13 @@ class Situation(TargetSituation):
             for key, database in programs_made_by(text):
                 kind = triggers if key in text.facts.triggered else called
                 kind.append(Text(key, database, text.tokens, calls_bare(text.context.sql_mode)))
-        cascades = self.tables.references if self._fires_by_cascades else ()
+        cascades = self.tables.references if self.fires_by_cascades else ()
         renames = [pair for text in self.every_text for pair in text.facts.renames]
         return reach_of(triggers, called, cascades, renames)
 
     @property
-    def _fires_by_cascades(self) -> bool:
+    def fires_by_cascades(self) -> bool:
+        """Whether the window needs a target that fires the triggers of children behind a foreign key."""
         return any(each.feature == CASCADE_TRIGGERS for each in self.plan.requirements)
 
     def _named(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, ItemKind, SessionContext
@@ -17,6 +19,9 @@ from binlane.sql.logged_statement import LoggedText
 from binlane.sql.programs.comparison import as_difference
 from binlane.sql.session_variables import Sight, is_lax, plain
 from binlane.work.logged_statements import LaneStatement
+
+_LITERAL: Final = r"(?:[-+] )?(?:\?|NULL|DEFAULT)"
+_LITERALS: Final = re.compile(rf"\( {_LITERAL}(?: , {_LITERAL})* \)")
 
 
 class Place(NamedTuple):
@@ -39,6 +44,8 @@ class Sights:
     """What of a window sees something; read when it is asked for."""
 
     situation: Situation
+    _forms: dict[int, str | None] = field(default_factory=dict)
+    """The texts of ``asked.forms`` as ``plain`` writes them, as far as they were read; None: one that cannot be."""
 
     def first(self, sight: Sight, *, with_programs: bool = True) -> Place | None:
         """The first statement, program behind one, or table that sees it."""
@@ -56,6 +63,25 @@ class Sights:
             if not (sight.lax_only and not is_lax(text.context)) and sight.sees(as_plain):
                 return True
         return sight.expressions and any(self._has(each, "", sight) for each in self._computed)
+
+    def without_bodies(self, sight: Sight) -> bool:
+        """Whether the window sees it, of which no statement runs a body, and whose other statements are of few
+        forms."""
+        assert self.situation.asked.forms is not None
+        for number, logged in enumerate(self.situation.asked.forms):
+            is_strict = sight.lax_only and not is_lax(logged.item.context or SessionContext())
+            if is_strict or sight.hint.search(logged.item.payload) is None:
+                continue
+            if number not in self._forms:
+                header = logged.header
+                text = LoggedText.of(header.first_seqno, header.source, logged.item, self.situation.plan.flavor)
+                self._forms[number] = None if text is None else plain(text.tokens)
+            as_plain = self._forms[number]
+            # lists of literals are of one form, whatever their length
+            if as_plain is None or sight.sees(as_plain) or sight.sees(_LITERALS.sub("( ? )", as_plain)):
+                return True
+        is_in_table = sight.expressions and any(self._has(text, "", sight) for _, text in self.expressions())
+        return is_in_table or self.by_definitions(sight)
 
     def programs(self, sight: Sight) -> Iterator[Program]:
         """Programs of either server that see it, whether statements reach them or not."""
