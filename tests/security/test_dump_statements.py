@@ -117,6 +117,9 @@ STATEMENTS: Final[Mapping[str, tuple[bytes, ...]]] = {
     "a function of a library in an event's schedule": (
         b"CREATE DEFINER=`a`@`%` EVENT e ON SCHEDULE AT sys_eval('id') DO SELECT 1",
     ),
+    "a function of a library behind a name that is a word of the grammar": (
+        b"CREATE DEFINER=`a`@`%` EVENT `shop`.do ON SCHEDULE AT sys_eval('id') DO SELECT 1",
+    ),
     "an end of the load's lease in an event's schedule": (
         b"CREATE DEFINER=`a`@`%` EVENT e ON SCHEDULE EVERY 1 + RELEASE_ALL_LOCKS() DAY DO SELECT 1",
     ),

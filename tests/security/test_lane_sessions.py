@@ -123,6 +123,35 @@ def test_no_such_body_runs_by_another_body(family: str, way: str, channel_of: Ch
     assert channel.target.query("SELECT n FROM app.t") == [(1,)]
 
 
+@pytest.mark.parametrize("word", ["where", "order", "limit"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_such_body_runs_by_a_table_behind_a_column_that_is_called_as_a_clause(
+    family: str, word: str, channel_of: ChannelOf
+) -> None:
+    """Behind a dot each word is a name, which ends no list of tables."""
+    channel = channel_of(family, family)
+    run_on(
+        channel.source,
+        *("CREATE DATABASE app", f"CREATE TABLE app.x (`{word}` INT PRIMARY KEY)", "CREATE TABLE app.y (z INT)"),
+        *("CREATE TABLE app.b (n INT PRIMARY KEY)", "INSERT INTO app.x VALUES (1)", "INSERT INTO app.y VALUES (1)"),
+        *("INSERT INTO app.b VALUES (1)",),
+        "CREATE TRIGGER app.evil BEFORE DELETE ON app.b FOR EACH ROW SET SESSION sql_select_limit = 1",
+    )
+    channel.write_channel("allow_unsafe = true\n")
+    assert channel.run() is not None
+    run_on(
+        channel.source,
+        "SET SESSION binlog_format = STATEMENT",
+        f"DELETE b FROM app.x a JOIN app.y y ON a.{word} = y.z JOIN app.b b ON 1",
+    )
+
+    with pytest.raises(BinlaneError, match=r"found SET SESSION sql_select_limit of trigger app\.evil.*unsafe-bodies"):
+        channel.run()
+
+    assert channel.source.query("SELECT n FROM app.b") == []
+    assert channel.target.query("SELECT n FROM app.b") == [(1,)]
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_statement_gives_up_a_lane_s_lease(family: str, channel_of: ChannelOf) -> None:
     channel = channel_of(family, family)
@@ -139,16 +168,17 @@ def test_no_statement_gives_up_a_lane_s_lease(family: str, channel_of: ChannelOf
     assert channel.target.query("SELECT n FROM app.t") == []
 
 
+@pytest.mark.parametrize("name", ["e", "do", "comment"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_no_schedule_of_an_event_gives_up_a_lane_s_lease(family: str, channel_of: ChannelOf) -> None:
-    """A server evaluates it when the event is made."""
+def test_no_schedule_of_an_event_gives_up_a_lane_s_lease(family: str, name: str, channel_of: ChannelOf) -> None:
+    """A server evaluates it when the event is made. Behind a dot each word is a name."""
     channel = channel_of(family, family)
     run_on(channel.source, "CREATE DATABASE app")
     channel.write_channel("allow_unsafe = true\n")
     assert channel.run() is not None
     run_on(
         channel.source,
-        "CREATE EVENT app.e ON SCHEDULE AT CURRENT_TIMESTAMP + INTERVAL 1 + 0*RELEASE_ALL_LOCKS() DAY DO SELECT 1",
+        f"CREATE EVENT app.{name} ON SCHEDULE AT NOW() + INTERVAL 1 + 0*RELEASE_ALL_LOCKS() DAY DO SELECT 1",
     )
 
     with pytest.raises(BinlaneError, match=r"an event whose schedule has RELEASE_ALL_LOCKS\(\)"):

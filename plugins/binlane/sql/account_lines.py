@@ -93,11 +93,7 @@ def _place(accounts: StatementAccounts, words: Sequence[str]) -> int | None:
         role = accounts.account(3)
         return role.end + 1 if role is not None and words[role.end : role.end + 1] == ["FOR"] else None
     preposition = _PREPOSITIONS.get(words[0] if words else "")
-    # behind a dot it is a name
-    places = (
-        at for at, word in enumerate(words) if word == preposition and not is_symbol(accounts.tokens[at - 1], ".")
-    )
-    found = next(places, None)
+    found = next((at for at, word in enumerate(words) if word == preposition), None)
     return None if preposition is None or found is None else found + 1
 
 

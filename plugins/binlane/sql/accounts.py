@@ -107,7 +107,7 @@ class StatementAccounts:
         elif words[:1] not in (["GRANT"], ["REVOKE"]) and words[:3] != ["SET", "DEFAULT", "ROLE"]:
             return
         for at, word in enumerate(words):
-            if word in ("TO", "FROM") and at and not is_symbol(self.tokens[at - 1], "."):
+            if word in ("TO", "FROM") and at:
                 yield at + 1
 
     def _part(self, at: int) -> str:

@@ -53,13 +53,13 @@ def disabled(statement: bytes, charset: str, dialect: Dialect) -> bytes:
     keyword = _event_keyword(tokens)
     if keyword is None:
         return statement
-    if (call := _call(tokens[keyword + 1 :], dialect.flavor)) is not None:
+    if (call := _call(tokens[_name_end(tokens, keyword) :], dialect.flavor)) is not None:
         raise PlanError(
             f"an event: expected a schedule of times, intervals and functions of times, found {call}, which the target "
             "would run when it makes the event; give the event a schedule of literals on the source, and take a window "
             "that begins behind this one, or make it on the target by hand and leave this one out (binlane skip)"
         )
-    start, end = _place_of_status(tokens[keyword:])
+    start, end = _place_of_status(tokens, _name_end(tokens, keyword))
     return statement[:start] + f" {DISABLED} ".encode() + statement[end:]
 
 
@@ -70,15 +70,15 @@ def schedule_call(statement: bytes, charset: str, dialect: Dialect) -> str | Non
         return None
     tokens = _tokens(masked(statement, charset), dialect)
     keyword = _event_keyword(tokens)
-    return None if keyword is None else _call(tokens[keyword + 1 :], dialect.flavor)
+    return None if keyword is None else _call(tokens[_name_end(tokens, keyword) :], dialect.flavor)
 
 
 def _call(tokens: list[_Token], flavor: Flavor) -> str | None:
-    """Of the tokens behind EVENT, up to the body."""
+    """Of the tokens behind the event's name, up to the body."""
     depth = 0
     for at, token in enumerate(tokens):
         depth += is_symbol(token.token, "(") - is_symbol(token.token, ")")
-        if depth == 0 and at and token.is_word("DO", "COMMENT") and _behind_name(tokens, at):
+        if depth == 0 and token.is_word("DO", "COMMENT") and not _is_new_name(tokens, at):
             return None
         is_sequence = token.is_word("NEXT", "PREVIOUS") and at + 1 < len(tokens) and tokens[at + 1].is_word("VALUE")
         if is_sequence or token.is_word("SELECT") or is_symbol(token.token, ":="):
@@ -128,26 +128,35 @@ def _after_definer(tokens: list[_Token], at: int) -> int:
     return at
 
 
-def _place_of_status(tokens: list[_Token]) -> tuple[int, int]:
-    """Begin and end of the text that the status replaces: by the grammar behind the schedule, before COMMENT and DO."""
+def _name_end(tokens: list[_Token], keyword: int) -> int:
+    """The index behind the event's name, which may be any word that is not reserved: ``do``, ``comment``, ``event``."""
+    at = keyword + 1
+    while at < len(tokens) and tokens[at].is_word("IF", "NOT", "EXISTS"):
+        at += 1
+    return at + (3 if at + 1 < len(tokens) and is_symbol(tokens[at + 1].token, ".") else 1)
+
+
+def _place_of_status(tokens: list[_Token], begin: int) -> tuple[int, int]:
+    """Begin and end of the text that the status replaces: by the grammar behind the schedule, before COMMENT and DO.
+    ``begin``: the index behind the event's name."""
     depth = 0
     insert_at = tokens[-1].end if tokens[-1].token.text != ";" else tokens[-1].start
     removed: tuple[int, int] | None = None
-    for at, token in enumerate(tokens[1:], start=1):
+    for at, token in enumerate(tokens[begin:], begin):
         depth += is_symbol(token.token, "(") - is_symbol(token.token, ")")
-        if depth or token.token.kind is not TokenKind.WORD or is_symbol(tokens[at - 1].token, "."):
+        if depth or _is_new_name(tokens, at):
             continue
-        if token.is_word("COMMENT", "DO") and _behind_name(tokens, at):
+        if token.is_word("COMMENT", "DO"):
             insert_at = token.start
             break
-        if token.is_word("ENABLE", "DISABLE") and _behind_name(tokens, at):
+        if token.is_word("ENABLE", "DISABLE"):
             removed = (token.start, _status_end(tokens, at))
     return (insert_at, insert_at) if removed is None else removed
 
 
-def _behind_name(tokens: list[_Token], at: int) -> bool:
-    """Whether a word is a clause and not the event's name, which may be an unreserved word such as ``comment``."""
-    return not tokens[at - 1].is_word("EVENT", "EXISTS", "TO")
+def _is_new_name(tokens: list[_Token], at: int) -> bool:
+    """Whether a word is the name in ALTER EVENT .. RENAME TO, which may be that of a clause."""
+    return at > 0 and tokens[at - 1].is_word("TO")
 
 
 def _status_end(tokens: list[_Token], at: int) -> int:

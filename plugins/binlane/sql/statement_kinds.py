@@ -45,11 +45,19 @@ def _kinds_of(sql: str, kind: StatementKind, is_temporary: bool, dialect: Dialec
         # a name with bytes outside its character set is a name
         lex(sql.replace(UNDECODED, "x"), dialect, tokens)
         tokens = tokens[clause_of(tokens).body :]
-    found = _named([token.upper for token in tokens])
-    return frozenset(found | {FilterKind.RENAME} if renames and FilterKind.ALTER in found else found)
+    words = [token.upper for token in tokens]
+    found = _named(words)
+    if FilterKind.ALTER in found and (renames or (kind is StatementKind.UNKNOWN and _may_rename(words))):
+        found.add(FilterKind.RENAME)
+    return frozenset(found)
 
 
 _cached = functools.lru_cache(maxsize=4096)(_kinds_of)
+
+
+def _may_rename(words: Sequence[str]) -> bool:
+    """Whether an ALTER may give its table another name: RENAME of a column or a key says so with a reserved word."""
+    return any(one == "RENAME" and other not in ("COLUMN", "INDEX", "KEY") for one, other in pairwise(words))
 
 
 def _named(words: Sequence[str]) -> set[str]:

@@ -81,7 +81,11 @@ CALLS = {
 
 @pytest.mark.parametrize("flavor", Flavor)
 @pytest.mark.parametrize(
-    "head", ["CREATE EVENT app.e", "ALTER EVENT do", "CREATE DEFINER = `f`@`x` EVENT IF NOT EXISTS comment"]
+    "head",
+    [
+        *("CREATE EVENT app.e", "ALTER EVENT do", "CREATE DEFINER = `f`@`x` EVENT IF NOT EXISTS comment"),
+        *("CREATE EVENT app.do", "ALTER EVENT app . comment", "CREATE EVENT IF NOT EXISTS do.comment"),
+    ],
 )
 @pytest.mark.parametrize("schedule", CALLS)
 def test_a_schedule_that_runs_something_when_the_event_is_made_is_refused(
@@ -109,7 +113,12 @@ def test_a_schedule_of_times_is_none(schedule: str) -> None:
     assert b"DISABLE ON SLAVE" in disabled(statement.encode(), "utf8mb4", Dialect(Flavor.MYSQL))
 
 
-@pytest.mark.parametrize("name", ["next", "previous", "app.next", "value"])
+@pytest.mark.parametrize("name", ["next", "previous", "app.next", "value", "event", "event.do", "comment.disable"])
 def test_an_event_may_have_any_name(name: str) -> None:
-    statement = f"CREATE EVENT {name} ON SCHEDULE EVERY 1 DAY DO SELECT 1"
+    statement = f"CREATE EVENT {name} ON SCHEDULE EVERY 1 DAY DO DO SLEEP(1)"
     assert schedule_call(statement.encode(), "utf8mb4", Dialect(Flavor.MARIADB)) is None
+    for rest in ("COMMENT 'x' DO SELECT 1", "DO SELECT 1", "ON COMPLETION PRESERVE RENAME TO app.do DO SELECT 1"):
+        altered = f"ALTER EVENT {name} {rest}"
+        at = altered.index("DO SELECT" if rest.startswith("ON") else rest)
+        expected = f"{altered[:at]} DISABLE ON SLAVE {altered[at:]}"
+        assert disabled(altered.encode(), "utf8mb4", Dialect(Flavor.MARIADB)).decode() == expected

@@ -44,6 +44,11 @@ class Unsafe(Exception):  # noqa: N818 - internal: the caller raises the error t
     """A part cannot be given the target's names exactly; the text says why."""
 
 
+def _mark(token: Token) -> str:
+    """A word of the grammar or a symbol; empty for a name, whatever its text."""
+    return token.text if token.kind is TokenKind.SYMBOL else token.upper
+
+
 def renamed_statement(part: StatementPart, renaming: Renaming, flavor: Flavor, read: Read) -> StatementPart:
     """A statement of a ``flavor`` server with the target's names. Raises Unsafe."""
     facts, context = part.facts, part.context
@@ -163,7 +168,7 @@ class _Words(StatementWords):
                 return everything
             if token.upper in _BODIES:
                 marks = _BODIES[token.upper]
-                found = (n for n in range(number, everything) if marks & {self.tokens[n].upper, self.tokens[n].text})
+                found = (n for n in range(number, everything) if _mark(self.tokens[n]) in marks)
                 return next(found, everything)
         return everything
 

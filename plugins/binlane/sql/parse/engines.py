@@ -66,9 +66,7 @@ def engine_places(tokens: Sequence[Token]) -> Iterator[int]:
     for at, token in enumerate(tokens):
         depth += is_symbol(token, "(") - is_symbol(token, ")")
         before = tokens[at - 1] if at else None
-        # behind a dot a word is a name
-        is_name = before is not None and is_symbol(before, ".")
-        if depth == 0 and token.upper == "SELECT" and not is_name:
+        if depth == 0 and token.upper == "SELECT":
             return
         has_partitions |= depth == 0 and token.upper == "PARTITION"
         if token.upper not in ("ENGINE", *_DEFAULTS) or (depth and not has_partitions):
@@ -77,7 +75,7 @@ def engine_places(tokens: Sequence[Token]) -> Iterator[int]:
         name = at + 1 + has_sign
         kind = tokens[name].kind if name < len(tokens) else None
         # behind the columns of a new table it is the option, whatever it names
-        is_option = is_made and depth == 0 and not is_name and before is not None and before.upper not in _BEFORE_NAME
+        is_option = is_made and depth == 0 and before is not None and before.upper not in _BEFORE_NAME
         if kind is TokenKind.STRING or (kind in _NAMES and (has_sign or is_option or _is_engine(tokens[name].text))):
             yield name
 

@@ -38,7 +38,8 @@ class TokenKind(IntEnum):
 
 
 class Token(NamedTuple):
-    """A token. ``upper`` is empty unless it is a WORD; ``gap`` says that a blank or a comment stands before it."""
+    """A token. ``upper`` is empty unless it is a WORD that may be a keyword: servers look none up behind a dot.
+    ``gap`` says that a blank or a comment stands before it."""
 
     kind: TokenKind
     text: str
@@ -171,7 +172,7 @@ def lex(
     patterns, at, gap, in_version = _patterns(dialect), 0, True, False
     while at < len(sql):
         if not gap and (tail := _tail(sql, at, into, patterns)) is not None:
-            into.append(_named(TokenKind.WORD, tail, gap=False))
+            into.append(_named(TokenKind.WORD, tail, gap=False)._replace(upper=""))
             if places is not None:
                 places.append((at, at + len(tail)))
             at += len(tail)
@@ -218,6 +219,19 @@ def _tail(sql: str, at: int, into: list[Token], patterns: _Patterns) -> str | No
     return None if match is None else match.group()
 
 
+def _is_behind_dot(into: Sequence[Token]) -> bool:
+    """Whether a name's dot stands before the next token, and not MariaDB's ``1..2`` of FOR loops, where keywords are.
+
+    As MY_LEX_IDENT_SEP and MY_LEX_IDENT_START in both servers' ``sql/sql_lex.cc``; behind a dot and a blank they look
+    keywords up, but their grammar has only names there.
+    """
+    if not into or into[-1].text != "." or into[-1].kind is not TokenKind.SYMBOL:
+        return False
+    return len(into) < 2 or not (
+        into[-2].kind is TokenKind.NUMBER or (into[-2].kind is TokenKind.SYMBOL and into[-2].text == ".")
+    )
+
+
 def every_token(sql: str, dialect: Dialect, begin: int) -> Iterator[str]:
     """The text of each token from ``begin`` on, those of literal rows, too; ends where the text is not plain SQL."""
     for match in _patterns(dialect).token.finditer(sql, begin):
@@ -262,6 +276,9 @@ def _append(match: re.Match[str], group: str, gap: bool, into: list[Token], patt
     kind = _KINDS[group]
     if kind is TokenKind.WORD:
         word = _named(kind, text, gap=gap)
+        if _is_behind_dot(into):
+            into.append(word._replace(upper=""))
+            return at
         run = patterns.rows.match(sql, at) if word.upper in ("VALUES", "VALUE") else None
         into.append(word if run is None else word._replace(omits=True))
         return at if run is None else run.end()

@@ -72,7 +72,9 @@ def word(text: str) -> Token:
 
 def read_sequences(tokens: Sequence[Token], reading: FactsBuilder) -> None:
     """MariaDB's sequences: NEXT or PREVIOUS VALUE FOR name, NEXTVAL(name), LASTVAL(name), SETVAL(name, ...)."""
-    if reading.dialect.flavor is not Flavor.MARIADB or _SEQUENCE_WORDS.isdisjoint(token.upper for token in tokens):
+    if reading.dialect.flavor is not Flavor.MARIADB:
+        return
+    if _SEQUENCE_WORDS.isdisjoint(token.text.upper() for token in tokens):
         return
     cursor = Cursor(tokens)
     while not cursor.done:
@@ -81,7 +83,7 @@ def read_sequences(tokens: Sequence[Token], reading: FactsBuilder) -> None:
         elif cursor.peek().upper in _SEQUENCE_FUNCTIONS and is_symbol(cursor.peek(1), "("):
             cursor.at += 2
             reading.table(cursor.qualified())
-        elif is_symbol(cursor.next(), ".") and cursor.peek().upper in ("NEXTVAL", "CURRVAL"):
+        elif is_symbol(cursor.next(), ".") and cursor.peek().text.upper() in ("NEXTVAL", "CURRVAL"):
             raise Unreadable("a sequence in the syntax of sql_mode=ORACLE")
 
 

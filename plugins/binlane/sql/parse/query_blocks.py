@@ -142,7 +142,7 @@ def blocks(tokens: Sequence[Token], database: str, common: Mapping[str, Query] =
     for at, token in enumerate(tokens):
         depth += is_symbol(token, "(") - is_symbol(token, ")")
         before = tokens[at - 1] if at else None
-        if token.upper not in ("SELECT", "UPDATE", "DELETE") or (before is not None and is_symbol(before, ".")):
+        if token.upper not in ("SELECT", "UPDATE", "DELETE"):
             continue
         if token.upper != "SELECT" and before is not None and before.upper in _NO_VERB[token.upper]:
             continue
@@ -268,8 +268,7 @@ def _block(tokens: Sequence[Token], scope: _Scope, marks: tuple[bool, bool, bool
     clauses[name] = []
     for token in tokens[1:]:
         depth += is_symbol(token, "(") - is_symbol(token, ")")
-        is_clause = depth == 0 and token.upper in _CLAUSES and not (token.upper == "USING" and verb != "DELETE")
-        if is_clause and not (clauses[name] and is_symbol(clauses[name][-1], ".")):
+        if depth == 0 and token.upper in _CLAUSES and not (token.upper == "USING" and verb != "DELETE"):
             name = token.upper
             clauses.setdefault(name, [])
         else:

@@ -58,6 +58,6 @@ _COMMA: Final = END._replace(text=",")
 
 
 def _is_end(tokens: Sequence[Token], at: int) -> bool:
-    if at >= len(tokens) or tokens[at].upper != "FOR" or is_symbol(tokens[at - 1], "."):
+    if at >= len(tokens) or tokens[at].upper != "FOR":
         return False
     return not (tokens[at - 1].upper == "VALUE" and tokens[at - 2].upper in _OF_SEQUENCES)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from binlane.model import TableKey
 from binlane.rename_rules import lower
 from binlane.sql.parse.cursor import Cursor, FactsBuilder, group_end, is_name, is_symbol
-from binlane.sql.parse.lexer import Token
+from binlane.sql.parse.lexer import Token, Unreadable
 
 _BEHIND_TABLE = frozenset(
     {"PARTITION", "USE", "FORCE", "IGNORE", "JOIN", "INNER", "LEFT", "RIGHT", "CROSS", "NATURAL", "STRAIGHT_JOIN"}
@@ -37,7 +37,7 @@ class _Named(NamedTuple):
 
 
 def assigned(tables: Sequence[Token], assignments: Sequence[Token], reading: FactsBuilder) -> frozenset[TableKey]:
-    """The tables of ``UPDATE tables SET assignments`` that may get new values."""
+    """The tables of ``UPDATE tables SET assignments`` that may get new values. Raises Unreadable."""
     named = list(_named(tables, reading))
     found: set[TableKey] = set()
     at = 0
@@ -52,7 +52,7 @@ def assigned(tables: Sequence[Token], assignments: Sequence[Token], reading: Fac
 
 
 def deleted(targets: Sequence[Token], tables: Sequence[Token], reading: FactsBuilder) -> frozenset[TableKey]:
-    """The tables of ``DELETE targets FROM tables`` that may lose rows; no targets: all."""
+    """The tables of ``DELETE targets FROM tables`` that may lose rows; no targets: all. Raises Unreadable."""
     named = list(_named(tables, reading))
     if not targets:
         return _of((), named)
@@ -66,9 +66,14 @@ def deleted(targets: Sequence[Token], tables: Sequence[Token], reading: FactsBui
 
 
 def _of(qualifier: Sequence[str], named: Sequence[_Named]) -> frozenset[TableKey]:
-    """The tables that a qualifier may name; all if there is no qualifier or no table has that name."""
+    """The tables that a qualifier may name; all if there is no qualifier. Raises Unreadable if no table of the list has
+    that name: no server takes such a statement, so the list was misread."""
+    if not qualifier:
+        return frozenset(each.key for each in named)
     known = frozenset(each.key for each in named if len(qualifier) in (1, 2) and each.may_be(qualifier))
-    return known or frozenset(each.key for each in named)
+    if not known:
+        raise Unreadable("a change of a table that is not in the list")
+    return known
 
 
 def _named(tables: Sequence[Token], reading: FactsBuilder) -> Iterator[_Named]:

@@ -87,6 +87,12 @@ def part_of(sql: str, database: str = "", renaming: Renaming = RENAMING) -> Stat
             "CREATE DEFINER=`p_1`@`%` TRIGGER `d-1`.g AFTER INSERT ON `d-1`.t FOR EACH ROW DELETE FROM u",
             "d-1",
         ),
+        (
+            "CREATE TRIGGER p_1.`FOR` AFTER INSERT ON p_1.FOR FOR EACH ROW DELETE FROM u",
+            "",
+            "CREATE TRIGGER `d-1`.`FOR` AFTER INSERT ON `d-1`.FOR FOR EACH ROW DELETE FROM u",
+            None,
+        ),
         ("CREATE PROCEDURE p_1.f() DELETE FROM t", "", "CREATE PROCEDURE `d-1`.f() DELETE FROM t", None),
         ("TRUNCATE p_1.t", "", "TRUNCATE `d-1`.t", None),
         ("GRANT SELECT ON other.* TO u", "p_1", "GRANT SELECT ON other.* TO u", "d-1"),

@@ -53,3 +53,32 @@ def test_a_word_with_a_no_break_space_is_not_read(text: str) -> None:
     tokens: list[Token] = []
     lex("SELECT `a\u00a0b`", Dialect(Flavor.MYSQL), tokens)
     assert tokens[-1].text == "a\u00a0b"
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+@pytest.mark.parametrize(
+    ("text", "upper"),
+    [
+        ("app.do DO", ["APP", "", "", "DO"]),
+        ("app . do", ["APP", "", ""]),
+        ("app./* x */comment", ["APP", "", ""]),
+        ("`app`.for", ["", "", ""]),
+        ("FROM .set", ["FROM", "", ""]),
+        ("a.b.select", ["A", "", "", "", ""]),
+        ("'.' do", ["", "DO"]),
+        ("`.` do", ["", "DO"]),
+        # two dots are one symbol of MariaDB's FOR loops
+        ("IN 1..SLEEP(1)", ["IN", "", "", "SLEEP", "", "", ""]),
+        ("IN a..SLEEP(1)", ["IN", "A", "", "", "SLEEP", "", "", ""]),
+    ],
+)
+def test_a_word_behind_a_dot_is_a_name(text: str, upper: list[str], flavor: Flavor) -> None:
+    tokens: list[Token] = []
+    lex(text, Dialect(flavor), tokens)
+    assert [token.upper for token in tokens] == upper
+
+
+def test_a_function_of_a_database_that_is_called_values_keeps_its_parenthesis() -> None:
+    tokens: list[Token] = []
+    lex("SELECT app.value(1), 2", Dialect(Flavor.MARIADB), tokens)
+    assert [token.text for token in tokens[:5]] == ["SELECT", "app", ".", "value", "("]

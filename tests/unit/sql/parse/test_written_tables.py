@@ -64,6 +64,35 @@ def test_a_table_of_the_servers_own_is_named_beside_one_of_its_name(flavor: Flav
     assert not_logged(sql, facts, Dialect(flavor), (10, 11, 0), "d") == SYSTEM_TABLES
 
 
+KEYWORDS = ("where", "order", "limit", "set", "from", "using", "for", "join", "before", "returning", "select")
+"""Behind a dot each is a plain column to both servers."""
+
+
+@pytest.mark.parametrize("flavor", list(Flavor))
+@pytest.mark.parametrize("word", KEYWORDS)
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE b FROM x.a a JOIN y ON a.{word} = y.z JOIN x.b b ON 1",
+        "DELETE FROM b USING x.a a JOIN y ON a.{word} = y.z JOIN x.b b ON 1",
+        "WITH q AS (SELECT 1 AS c) DELETE b FROM x.a a JOIN y ON a.{word} = y.z JOIN x.b b ON 1 JOIN q ON 1",
+        "UPDATE x.a a JOIN y ON a.{word} = y.z JOIN x.b b ON 1 SET b.c = a.{word} WHERE a.{word} = 1",
+        "UPDATE x.a a JOIN x.b b ON a.c = b.c SET b.{word} = 1, b.c = 2 ORDER BY a.{word}",
+    ],
+)
+def test_a_column_with_the_name_of_a_clause_ends_no_list_of_tables(sql: str, word: str, flavor: Flavor) -> None:
+    facts = analyze(sql.format(word=word), database="d", flavor=flavor)
+    assert facts == analyze(sql.format(word=f"`{word}`"), database="d", flavor=flavor)
+    assert {str(key) for key in facts.written} == {"x.b"}
+
+
+def test_all_tables_count_as_changed_where_the_changed_one_is_not_in_the_list() -> None:
+    facts = analyze(
+        "DELETE b, x.a FROM x.a JOIN x.c ON x.a.i IN (SELECT i FROM x.e)", database="d", flavor=Flavor.MYSQL
+    )
+    assert {str(key) for key in facts.written} == {"x.a", "x.c", "x.e"}
+
+
 TABLES = ("t", "x.t", "y.t", "x.T", "Y.u", "x.t AS s", "y.u AS S", "u v", "(SELECT 1) AS q")
 QUALIFIERS = ("", "t.", "T.", "x.t.", "y.t.", "X.t.", "s.", "S.", "x.s.", "u.", "v.", "y.U.", "nowhere.", "a.b.")
 
