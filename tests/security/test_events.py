@@ -100,3 +100,34 @@ def test_a_comment_does_not_enable_an_event(family: str, channel_of: ChannelOf) 
     shown = "SELECT DISTINCT status FROM information_schema.events WHERE event_schema = 'app'"
     assert channel.source.query(shown) == [("ENABLED",)]
     assert channel.target.query(shown) in ([("SLAVESIDE_DISABLED",)], [("REPLICA_SIDE_DISABLED",)])
+
+
+@pytest.mark.parametrize("host", ["", "/**/", "`%`"])
+def test_an_event_of_an_account_with_an_empty_host_is_disabled(host: str, channel: Channel) -> None:
+    """To MariaDB an empty host is any: the account is the user's own."""
+    made(channel, "SET @x = 1")
+    channel.write_channel()
+    as_user(
+        channel,
+        f"CREATE EVENT app.e {EVENT.replace('ENABLE', 'DISABLE')}",
+        f"ALTER DEFINER=test_u@{host} EVENT app.e {EVENT}",
+    )
+
+    assert channel.run() is not None
+
+    shown = "SELECT DISTINCT definer, status FROM information_schema.events"
+    assert channel.source.query(shown) == [("test_u@%", "ENABLED")]
+    assert channel.target.query(shown) == [("test_u@%", "SLAVESIDE_DISABLED")]
+
+
+def test_no_schedule_of_such_an_event_gives_up_a_lane_s_lease(channel: Channel) -> None:
+    made(channel, "SET @x = 1")
+    channel.write_channel("allow_unsafe = true\n")
+    as_user(
+        channel,
+        f"CREATE EVENT app.e {EVENT.replace('ENABLE', 'DISABLE')}",
+        "ALTER DEFINER=test_u@ EVENT app.e ON SCHEDULE AT NOW() + INTERVAL 1 + 0*RELEASE_ALL_LOCKS() DAY",
+    )
+
+    with pytest.raises(BinlaneError, match=r"an event whose schedule has RELEASE_ALL_LOCKS\(\)"):
+        channel.run()

@@ -50,7 +50,7 @@ def beside_columns(definition: str, flavor: Flavor) -> str | None:
 def _beside_columns(tokens: list[Token]) -> str | None:
     depth, engine = 0, False
     for at, token in enumerate(tokens):
-        if token.upper in _NOWHERE or token.text in (";", "@") or token.kind is TokenKind.VARIABLE:
+        if token.upper in _NOWHERE or token.text == ";" or token.kind is TokenKind.VARIABLE:
             return token.upper or "a variable, or a second statement"
         if token.kind is TokenKind.SYMBOL and token.text in ("(", ")"):
             depth += 1 if token.text == "(" else -1

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from binlane.lazy_dataclass import dataclass
-from binlane.sql.parse.cursor import is_symbol
+from binlane.model import Flavor
+from binlane.sql.parse.cursor import account_end, is_symbol
 from binlane.sql.parse.facts import StatementFacts
 from binlane.sql.parse.lexer import WORD_CHARS, Dialect, Token, TokenKind
 
@@ -71,12 +72,13 @@ class StatementAccounts:
         """The account, or the role, that begins with a token; None if none does."""
         if at >= len(self.tokens) or self.tokens[at].kind not in _PARTS:
             return None
-        user, behind = self._part(at), self.tokens[at + 1 : at + 3]
+        user, behind = self._part(at), self.tokens[at + 1 : at + 2]
         if behind and behind[0].kind is TokenKind.VARIABLE and not behind[0].text.startswith("@@"):
-            begin, end = self.places[at + 1]
-            return NamedAccount(f"{user}@{self._plain(self.sql[begin + 1 : end])}", True, at + 2)
-        if len(behind) == 2 and is_symbol(behind[0], "@") and behind[1].kind in _PARTS:
-            return NamedAccount(f"{user}@{self._part(at + 2)}", True, at + 3)
+            end = account_end(self.tokens, at)
+            host = self._part(at + 2) if end > at + 2 else self._plain(self.sql[slice(*self.places[at + 1])][1:])
+            # to MariaDB an empty host is any
+            any_host = "%" if self.dialect.flavor is Flavor.MARIADB else ""
+            return NamedAccount(f"{user}@{host or any_host}", True, end)
         return NamedAccount(f"{user}@%", False, at + 1)
 
     def with_host(self) -> Iterator[str]:

@@ -78,7 +78,7 @@ def _is_of_invoker(tokens: Sequence[Token]) -> bool:
 def _object(tokens: Sequence[Token]) -> str:
     """The kind of object that a definition is about; an account's part may be called so."""
     head = list(tokens[:_BEFORE_OBJECT])
-    is_kind = (each.upper in _OBJECTS and not is_symbol(before, "=", "@") for before, each in pairwise(head))
+    is_kind = (each.upper in _OBJECTS and not is_symbol(before, "=") for before, each in pairwise(head))
     return next((each.upper for each, found in zip(head[1:], is_kind, strict=True) if found), "")
 
 
@@ -130,16 +130,14 @@ class _Writer:
             return "SET DEFAULT ROLE without an account"
         for at, word in enumerate(upper[:-2]):
             is_call = is_symbol(tokens[at + 1], "(") and is_symbol(tokens[at + 2], ")")
-            if word in _CALLED and is_call and not is_symbol(tokens[at - 1], ".", "@"):
+            if word in _CALLED and is_call:
                 return f"an account statement with {word}()"
         return None
 
     def _is_current(self, at: int) -> bool:
         """Whether the token is CURRENT_USER, or MariaDB's CURRENT_ROLE, and no name."""
-        token, before = self.words.tokens[at], self.words.tokens[at - 1] if at else None
-        if token.upper not in _CURRENT or (token.upper == "CURRENT_ROLE" and self.source is not Flavor.MARIADB):
-            return False
-        return before is None or not is_symbol(before, ".", "@")
+        word = self.words.tokens[at].upper
+        return word in _CURRENT and (word != "CURRENT_ROLE" or self.source is Flavor.MARIADB)
 
     def _end(self, at: int) -> int:
         """The index behind the last token of CURRENT_USER or CURRENT_USER()."""

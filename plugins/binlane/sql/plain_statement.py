@@ -84,6 +84,6 @@ def _program(tokens: Sequence[Token]) -> int | None:
         return None
     for at in range(verb + 1, len(tokens)):
         # an account's part may be called so
-        if tokens[at].upper in _OBJECTS and not is_symbol(tokens[at - 1], "=", "@"):
+        if tokens[at].upper in _OBJECTS and not is_symbol(tokens[at - 1], "="):
             return at if tokens[at].upper in _PROGRAMS else None
     return None

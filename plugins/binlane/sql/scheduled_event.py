@@ -16,9 +16,10 @@ from typing import Final, NamedTuple
 from binlane.errors import PlanError
 from binlane.model import Flavor
 from binlane.sql.charset import masked
-from binlane.sql.parse.cursor import is_symbol
+from binlane.sql.parse.cursor import Cursor, account_end, is_symbol
 from binlane.sql.parse.functions import BUILTIN
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
+from binlane.sql.parse.set_statement import clause_of
 from binlane.sql.parse.unsafe import UNSAFE_FUNCTIONS
 
 DISABLED: Final = "DISABLE ON SLAVE"
@@ -108,24 +109,21 @@ def _tokens(text: str, dialect: Dialect) -> list[_Token]:
 
 
 def _event_keyword(tokens: list[_Token]) -> int | None:
-    """The index of EVENT in CREATE [OR REPLACE] [DEFINER = ...] EVENT or ALTER [DEFINER = ...] EVENT; None in other
-    statements."""
-    if not tokens or not tokens[0].is_word("CREATE", "ALTER"):
+    """The index of EVENT in CREATE [OR REPLACE] [DEFINER = ...] EVENT or ALTER [DEFINER = ...] EVENT, behind MariaDB's
+    SET STATEMENT; None in other statements."""
+    plain = [each.token for each in tokens]
+    try:
+        at = clause_of(plain).body
+    except Unreadable:
         return None
-    at = 1
-    if len(tokens) > 2 and tokens[1].is_word("OR") and tokens[2].is_word("REPLACE"):
-        at = 3
-    if at < len(tokens) and tokens[at].is_word("DEFINER"):
-        at = _after_definer(tokens, at + 1)
-    return at if at < len(tokens) and tokens[at].is_word("EVENT") else None
-
-
-def _after_definer(tokens: list[_Token], at: int) -> int:
-    """The index behind ``= user@host``, ``= CURRENT_USER`` or ``= CURRENT_USER()``, where the object's kind stands."""
-    kinds = ("EVENT", "FUNCTION", "PROCEDURE", "TRIGGER", "VIEW", "SQL", "AGGREGATE", "PACKAGE")
-    while at < len(tokens) and not (tokens[at].is_word(*kinds) and tokens[at - 1].token.text not in ("=", "@")):
-        at += 1
-    return at
+    cursor = Cursor(plain, at)
+    if cursor.any_word("CREATE", "ALTER") is None:
+        return None
+    cursor.words("OR", "REPLACE")
+    if cursor.words("DEFINER"):
+        cursor.symbol("=")
+        cursor.at = account_end(plain, cursor.at)
+    return cursor.at if cursor.peek().upper == "EVENT" else None
 
 
 def _name_end(tokens: list[_Token], keyword: int) -> int:

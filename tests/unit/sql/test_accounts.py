@@ -48,6 +48,9 @@ def test_accounts_of_a_statement(sql: str, context: SessionContext, with_host: l
         ("CREATE OR REPLACE ALGORITHM=MERGE DEFINER = 'a' @ 'h' SQL SECURITY INVOKER VIEW v AS SELECT 1", USUAL, "a@h"),
         (r"ALTER DEFINER='a\'@'h' EVENT e ENABLE", PLAIN_BACKSLASHES, r"a\@h"),
         ('CREATE DEFINER="a"@"h" FUNCTION f() RETURNS INT RETURN 1', ANSI, "a@h"),
+        # no letter behind the sign is an empty host, which MariaDB takes for any
+        ("CREATE DEFINER=a@ VIEW v AS SELECT 1", USUAL, "a@%"),
+        ("CREATE DEFINER=a@ PROCEDURE p() SELECT 1", USUAL, "a@%"),
         ("CREATE DEFINER=boss PROCEDURE p() SELECT 1", USUAL, "boss@%"),
         ("CREATE DEFINER=CURRENT_USER VIEW v AS SELECT 1", USUAL, None),
         ("CREATE TABLE definer (a INT)", USUAL, None),

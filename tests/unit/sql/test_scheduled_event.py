@@ -122,3 +122,22 @@ def test_an_event_may_have_any_name(name: str) -> None:
         at = altered.index("DO SELECT" if rest.startswith("ON") else rest)
         expected = f"{altered[:at]} DISABLE ON SLAVE {altered[at:]}"
         assert disabled(altered.encode(), "utf8mb4", Dialect(Flavor.MARIADB)).decode() == expected
+
+
+DEFINERS = (
+    *("u@", "u@/**/", "`u`@", "'u'@ ", "u@`%`", "u @`%`", "'u'@''", "u@event.sql", "event@event", "sql", "`sql`@`sql`"),
+    *("`=`", "`@`", "'='@'='", "`(`", "CURRENT_USER", "CURRENT_USER()", "u@10.0.0.1", "u@_.view"),
+)
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+@pytest.mark.parametrize("front", ["", "SET STATEMENT max_sort_length = 100 FOR "])
+@pytest.mark.parametrize("definer", DEFINERS)
+def test_whoever_the_definer_is_the_event_is_disabled_and_its_schedule_is_read(
+    definer: str, front: str, flavor: Flavor
+) -> None:
+    dialect = Dialect(flavor)
+    enabled = f"{front}ALTER DEFINER={definer} EVENT app.e ENABLE"
+    assert disabled(enabled.encode(), "utf8mb4", dialect).decode() == enabled.replace("ENABLE", " DISABLE ON SLAVE ")
+    made = f"{front}CREATE OR REPLACE DEFINER = {definer} EVENT e ON SCHEDULE EVERY SLEEP(1) DAY DO SELECT 1"
+    assert schedule_call(made.encode(), "utf8mb4", dialect) == "SLEEP()"

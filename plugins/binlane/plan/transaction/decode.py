@@ -436,7 +436,7 @@ class _Dissection:
             _refuse(event, self.log, f"a statement with {facts.reason} {_WAYS_ON[facts.reason]},")
         if _gives_up_locks(query, facts, self.log.format.flavor):
             _refuse(event, self.log, "a statement that releases all locks of its session, also the lane's lease,")
-        if facts.kind is StatementKind.DDL and (call := _call_of_schedule(query, self.log.format.flavor)) is not None:
+        if (call := _call_of_schedule(query, facts, self.log.format.flavor)) is not None:
             _refuse(event, self.log, f"an event whose schedule has {call}, which runs when the event is made,")
         if query.unknown_status is not None:
             _refuse(event, self.log, f"a statement with the unknown status variable {query.unknown_status}")
@@ -495,7 +495,7 @@ _SECOND_HALVES: Final = frozenset({Ending.XA_COMMIT, Ending.XA_ROLLBACK})
 _LOGS_DEFAULT_COLLATION: Final = (8, 0, 1)
 _MAY_ASK: Final = re.compile(rb"\b(?:DATABASE|SCHEMA)\b", re.I)
 _GIVES_UP: Final = re.compile(rb"RELEASE_ALL_LOCKS", re.IGNORECASE)
-_SCHEDULE: Final = re.compile(rb"EVENT.*SCHEDULE", re.IGNORECASE | re.DOTALL)
+_EVENT: Final = re.compile(rb"\bEVENT\b", re.IGNORECASE)
 _ENGINE: Final = re.compile(rb"ENGINE", re.IGNORECASE)
 _WAY_ON_OF_ENGINES: Final = (
     "(let the source make it with InnoDB, or leave it out by filter.exclude_tables and make it on the target by hand)"
@@ -558,9 +558,9 @@ def statement_facts(sql: bytes, context: SessionContext, flavor: Flavor) -> Stat
     return facts
 
 
-def _call_of_schedule(query: Query, flavor: Flavor) -> str | None:
+def _call_of_schedule(query: Query, facts: StatementFacts, flavor: Flavor) -> str | None:
     """What the schedule of an event calls that is no function of times."""
-    if _SCHEDULE.search(query.sql) is None:
+    if not facts.commits_implicitly or _EVENT.search(query.sql) is None:
         return None
     return schedule_call(query.sql, client_charset(query.context), dialect_of(query.context, flavor))
 

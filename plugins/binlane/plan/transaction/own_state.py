@@ -88,7 +88,7 @@ def _may_hide(selection: Selection, sql: bytes | memoryview, facts: StatementFac
 def _names(tokens: Sequence[Token]) -> Iterator[str]:
     """All names, except those of accounts."""
     for token, behind in pairwise((*tokens, END)):
-        if token.kind in _NAMES and behind.kind is not TokenKind.VARIABLE and not is_symbol(behind, "@"):
+        if token.kind in _NAMES and behind.kind is not TokenKind.VARIABLE:
             yield token.text
 
 

@@ -140,7 +140,7 @@ class _Words(StatementWords):
             if token.kind not in _NAMES or token.text.lower() != name.text.lower():
                 continue
             follower = self.tokens[number + 1] if number + 1 < len(self.tokens) else None
-            is_account = follower is not None and (follower.kind is TokenKind.VARIABLE or is_symbol(follower, "@"))
+            is_account = follower is not None and follower.kind is TokenKind.VARIABLE
             if number != own and not self._is_first(number) and not is_account:
                 return True
         return False

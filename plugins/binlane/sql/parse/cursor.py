@@ -43,6 +43,18 @@ def called_name(tokens: Sequence[Token], at: int) -> str:
     return tokens[at].text.upper() if is_called and tokens[at].kind in (TokenKind.WORD, TokenKind.NAME) else ""
 
 
+def account_end(tokens: Sequence[Token], at: int) -> int:
+    """The index behind the account, the role or CURRENT_USER that begins at ``at``."""
+    at += 1
+    if at + 1 < len(tokens) and is_symbol(tokens[at], "(") and is_symbol(tokens[at + 1], ")"):
+        at += 2
+    if at < len(tokens) and tokens[at].kind is TokenKind.VARIABLE and not tokens[at].text.startswith("@@"):
+        # no server takes a host behind a blank; were it one, what follows would be no keyword either
+        is_empty, at = tokens[at].text == "@", at + 1
+        at += is_empty and at < len(tokens) and tokens[at].kind in (TokenKind.NAME, TokenKind.STRING)
+    return at
+
+
 def group_end(tokens: Sequence[Token], at: int) -> int:
     """The index behind the parenthesis that closes the one at ``at``. Raises Unreadable if none does."""
     depth = 0

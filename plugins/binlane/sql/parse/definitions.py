@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from binlane.model import Flavor, TableKey
-from binlane.sql.parse.cursor import Cursor, FactsBuilder, group_end, is_list_of_rows, is_name, is_symbol
+from binlane.sql.parse.cursor import Cursor, FactsBuilder, account_end, group_end, is_list_of_rows, is_name, is_symbol
 from binlane.sql.parse.facts import LOADABLE_OR_STORED, SPATIAL_REFERENCE, StatementKind
 from binlane.sql.parse.lexer import TokenKind, Unreadable
 from binlane.sql.parse.queries import read_query, read_sequences
@@ -135,11 +135,7 @@ def _object(cursor: Cursor, reading: FactsBuilder, readers: Mapping[str, _Reader
 
 def _definer(cursor: Cursor) -> None:
     cursor.expect("=", found=cursor.symbol("="))
-    cursor.next()
-    if cursor.symbol("("):
-        cursor.expect(")", found=cursor.symbol(")"))
-    if cursor.peek().kind is TokenKind.VARIABLE or cursor.symbol("@"):
-        cursor.next()
+    cursor.at = account_end(cursor.tokens, cursor.at)
 
 
 def _if_exists(cursor: Cursor) -> bool:

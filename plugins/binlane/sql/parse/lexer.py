@@ -34,6 +34,8 @@ class TokenKind(IntEnum):
     STRING = 3
     NUMBER = 4
     VARIABLE = 5
+    """Also the host of an account, with its ``@``: that of ``u@`` alone is empty (MY_LEX_HOSTNAME in both servers'
+    ``sql/sql_lex.cc``), and what stands behind a blank is the next word."""
     SYMBOL = 6
 
 
@@ -76,7 +78,7 @@ QUALIFIER: Final = re.compile(
     rf"`(?P<quoted>(?:[^`]|``)+)`\s*\.|(?<![{WORD_CHARS}.`])(?P<plain>(?![0-9])[{WORD_CHARS}]+)\."
 )
 """The name of a database, or of a table, in front of another name."""
-_SYMBOLS: Final = r"->>|->|:=|<=>|<<|>>|<=|>=|<>|!=|\|\||&&|[-+*/%^&|~!<>=(),.;:?{}@]"
+_SYMBOLS: Final = r"->>|->|:=|<=>|<<|>>|<=|>=|<>|!=|\|\||&&|[-+*/%^&|~!<>=(),.;:?{}]"
 UNDECODED: Final = "\ufffd"
 """A decoder writes this in place of undecodable bytes; a name that contains it is not known."""
 UNREAD_NAME: Final = "a name with bytes that are no certain characters of its character set"
@@ -133,7 +135,7 @@ def _patterns(dialect: Dialect) -> _Patterns:
     version = _VERSIONS[dialect.flavor]
     token = rf"""(?P<space>[ \t\n\r\f\v]++) | (?P<version>{version}(?:\d{{5,6}})?) | (?P<comment>/\*(?s:.*?)\*/)
         | (?P<line>{_LINE}) | (?P<open>/\*) | (?P<close>\*/) | (?P<string>{string})
-        | (?P<name>{names}) | (?P<variable>@@?(?:{names}|{text}|[{WORD_CHARS}.]+)) | (?P<number>{_NUMBER})
+        | (?P<name>{names}) | (?P<variable>@@?(?:{names}|{text}|[{WORD_CHARS}.]+)?) | (?P<number>{_NUMBER})
         | (?P<word>[{WORD_CHARS}]++) | (?P<symbol>{_SYMBOLS})"""
     calls = r"(?i:NOW|CURRENT_TIMESTAMP|UNIX_TIMESTAMP)\([0-6]?\)"  # no table behind them
     constant = rf"(?i:NULL|DEFAULT|TRUE|FALSE)(?![{WORD_CHARS}])|{calls}"

@@ -306,7 +306,7 @@ def _servers_verb(tokens: Sequence[Token], at: int, verbs: Mapping[str, frozense
     if before is not None and is_symbol(before, "."):
         return None
     # KILL is a reserved word, the others are also names
-    is_binlog = token.upper == "BINLOG" and (behind.kind in _PAYLOAD or is_symbol(behind, "@"))
+    is_binlog = token.upper == "BINLOG" and behind.kind in _PAYLOAD
     if token.upper == "KILL" or is_binlog:
         return token.upper
     if token.upper == "CREATE" and [each.upper for each in tokens[at + 1 : at + 3]] == ["OR", "REPLACE"]:

@@ -8,7 +8,7 @@ import pytest
 
 from binlane.model import Flavor
 from binlane.sql.accounts import ACCOUNT_PATTERN
-from binlane.sql.parse.lexer import QUALIFIER, Dialect, Token, Unreadable, lex
+from binlane.sql.parse.lexer import QUALIFIER, Dialect, Token, TokenKind, Unreadable, lex
 
 
 def test_every_character_of_a_name_is_read_by_all_who_read_names() -> None:
@@ -76,6 +76,14 @@ def test_a_word_behind_a_dot_is_a_name(text: str, upper: list[str], flavor: Flav
     tokens: list[Token] = []
     lex(text, Dialect(flavor), tokens)
     assert [token.upper for token in tokens] == upper
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+def test_the_host_of_an_account_is_what_stands_directly_behind_the_sign(flavor: Flavor) -> None:
+    tokens: list[Token] = []
+    lex("u@ EVENT v@h w@'x' y@/**/z", Dialect(flavor), tokens)
+    assert [token.text for token in tokens] == ["u", "@", "EVENT", "v", "@h", "w", "@'x'", "y", "@", "z"]
+    assert [each.text for each in tokens if each.kind is TokenKind.VARIABLE] == ["@", "@h", "@'x'", "@"]
 
 
 def test_a_function_of_a_database_that_is_called_values_keeps_its_parenthesis() -> None:

@@ -543,3 +543,15 @@ def test_a_statement_that_is_not_read_may_define_any_table_unless_it_can_define_
     sql: str, may_define: bool
 ) -> None:
     assert read(sql, Flavor.MYSQL).may_define_any is may_define
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+@pytest.mark.parametrize("definer", ["u@", "`u`@", "u@`%`", "`(`", "CURRENT_USER()"])
+def test_what_a_definition_makes_is_read_behind_each_definer(definer: str, flavor: Flavor) -> None:
+    head = f"CREATE DEFINER={definer}"
+    assert read(f"{head} TRIGGER x.g BEFORE INSERT ON x.t FOR EACH ROW SET @a = 1", flavor).triggered == {
+        TableKey("x", "t")
+    }
+    assert read(f"{head} SQL SECURITY INVOKER VIEW x.v AS SELECT 1 AS a", flavor).views == {TableKey("x", "v")}
+    assert read(f"{head} FUNCTION x.f() RETURNS INT RETURN 1", flavor).routine_databases == {"x"}
+    assert read(f"{head} EVENT x.e ON SCHEDULE EVERY 1 DAY DO SELECT 1", flavor).kind is DDL
