@@ -96,6 +96,7 @@ _FILE: Final = re.compile(r"\b(?:OUT|DUMP)FILE\b", re.I)
 _NAMES_OWN: Final = re.compile(r"\b(?:mysql|performance_schema)\b", re.I)
 """Occurs in each text that names one of these databases."""
 _TABLES: Final = frozenset({"TABLE", "TABLES", "VIEW"})
+_UNLOGGED: Final = frozenset({"NO_WRITE_TO_BINLOG", "LOCAL"})
 _FLUSHED: Final = frozenset(
     {
         *("HOSTS", "STATUS", "GLOBAL", "SESSION", "USER_RESOURCES", "PRIVILEGES", "QUERY", "ERROR", "GENERAL", "SLOW"),
@@ -129,7 +130,8 @@ def not_logged(
     if kind in LOGGED:
         # a loadable function is in no database, and a stored one of these databases is named with it
         default = None if kind == "DROP FUNCTION" else database
-        is_own = kind not in _MAINTENANCE and _changes_servers_own(text, facts, default, dialect)
+        is_read = facts.kind is not StatementKind.UNKNOWN
+        is_own = not (kind in _MAINTENANCE and is_read) and _changes_servers_own(text, facts, default, dialect)
         return SYSTEM_TABLES if is_own else None
     if kind == _CALL and dialect.flavor is Flavor.MYSQL and version < _LAST_CALL:
         return None
@@ -197,7 +199,8 @@ def _kind(tokens: Sequence[Token], kind: StatementKind) -> str:
     if verb == "FLUSH":
         return _flush(tokens[start:])
     if verb in _MAINTENANCE:
-        is_of_tables = any(word in _TABLES for word in words[1:3])
+        # MariaDB's ANALYZE executes an UPDATE, also one of a table called view
+        is_of_tables = words[2 if second in _UNLOGGED else 1 :][:1] in ([name] for name in _TABLES)
         return verb if is_of_tables else "EXPLAIN" if verb == "ANALYZE" else OTHER
     if verb in ("RENAME", "LOAD", "CHANGE", "CACHE", "IMPORT", "RELEASE") or words[:2] == ["START", "TRANSACTION"]:
         return f"{verb} {second}"
@@ -239,7 +242,7 @@ def _flush(tokens: Sequence[Token]) -> str:
     words = [token.upper for token in tokens]
     if "LOCK" in words or "EXPORT" in words:
         return "FLUSH TABLES WITH READ LOCK"
-    start = 2 if words[1:2] in (["NO_WRITE_TO_BINLOG"], ["LOCAL"]) else 1
+    start = 2 if not _UNLOGGED.isdisjoint(words[1:2]) else 1
     if words[start : start + 1] in (["TABLE"], ["TABLES"]):
         # what follows are tables, unless a comma does
         start += 1
