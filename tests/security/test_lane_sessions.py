@@ -141,7 +141,7 @@ def test_no_such_body_runs_by_a_table_behind_a_column_that_is_called_as_a_clause
     assert channel.run() is not None
     run_on(
         channel.source,
-        "SET SESSION binlog_format = STATEMENT",
+        *("SET SESSION binlog_format = STATEMENT", "USE app"),
         f"DELETE b FROM app.x a JOIN app.y y ON a.{word} = y.z JOIN app.b b ON 1",
     )
 
