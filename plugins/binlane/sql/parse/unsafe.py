@@ -65,8 +65,8 @@ _SCOPES: Final = ("session.", "local.")
 
 def unsafe_part(tokens: Sequence[Token], facts: StatementFacts, flavor: Flavor) -> str | None:
     """The first unsafe part of a statement that changes rows, or None. Tokens as ``lexer.lex`` gives them."""
-    if facts.kind is StatementKind.DDL and tokens and tokens[0].upper == "ALTER":
-        return _unsafe_definition(tokens, facts) or _unsafe_default(tokens, flavor)
+    if facts.kind in (StatementKind.DDL, StatementKind.UNKNOWN) and (altered := _altered(tokens)):
+        return _unsafe_definition(altered, facts) or _unsafe_default(altered, flavor)
     is_filled = facts.create_select and not facts.rows_follow
     if facts.kind not in (StatementKind.DML, StatementKind.LOAD_DATA, StatementKind.UNKNOWN) and not is_filled:
         return None
@@ -176,6 +176,13 @@ def _has_second_argument(tokens: Sequence[Token], opened: int) -> bool:
     return False
 
 
+def _altered(tokens: Sequence[Token]) -> Sequence[Token]:
+    """An ALTER without the SET STATEMENT in front of it; empty for any other statement."""
+    with contextlib.suppress(Unreadable):
+        tokens = tokens[clause_of(tokens).body :]
+    return tokens if tokens and tokens[0].upper == "ALTER" else ()
+
+
 def _unsafe_definition(tokens: Sequence[Token], facts: StatementFacts) -> str | None:
     """A part of an ALTER TABLE whose result depends on the order of rows, or on a file of the source."""
     words = [token.upper if token.kind is TokenKind.WORD else token.text for token in tokens]
@@ -193,6 +200,8 @@ def _unsafe_definition(tokens: Sequence[Token], facts: StatementFacts) -> str | 
             # a parent in REFERENCES stands behind it
             place = {each.text: number for number, each in reversed(list(enumerate(tokens)))}
             return f"{NUMBERED}{min(facts.tables, key=lambda key: place.get(key.table, len(tokens)))}"
+        if word == "AUTO_INCREMENT" and not is_option and facts.kind is StatementKind.UNKNOWN:
+            return f"{NUMBERED}a table in an ALTER TABLE that is not read"
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor
-from binlane.sql.parse.analyze import analyze
+from binlane.sql.parse.analyze import StatementKind, analyze
 from binlane.sql.parse.lexer import Dialect
 from binlane.sql.parse.unsafe import is_row_order_open
 from tests.unit.plan.logs import filtered, rows, statements
@@ -197,6 +197,30 @@ def test_the_plan_names_it_with_its_first_seqno() -> None:
 def test_a_new_column_that_servers_fill_with_other_values_is_named(sql: str, part: str | None) -> None:
     found = analyze(sql, database="a", flavor=Flavor.MARIADB).unsafe
     assert found == part or (found is not None and part is not None and found.startswith(part))
+
+
+UNREAD = "REFERENCES SELECT"
+"""What no reader of a definition knows."""
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+@pytest.mark.parametrize("rest", ["ADD CHECK (t.select > 0)", "RENAME TO app.select", "ADD KEY (a)", UNREAD])
+@pytest.mark.parametrize("front", ["", "SET STATEMENT max_statement_time = 3 FOR "])
+@pytest.mark.parametrize(
+    ("clause", "part"),
+    [
+        ("ADD u CHAR(36) DEFAULT (UUID())", "UUID() as the default of a new column"),
+        ("ADD id INT AUTO_INCREMENT PRIMARY KEY", "AUTO_INCREMENT for the rows there are of a"),
+        ("DISCARD TABLESPACE", "DISCARD TABLESPACE"),
+    ],
+)
+def test_an_alter_that_is_not_read_is_looked_at(clause: str, part: str, front: str, rest: str, flavor: Flavor) -> None:
+    if front and flavor is Flavor.MYSQL:
+        return
+    facts = analyze(f"{front}ALTER TABLE app.t {clause}, {rest}", database="d", flavor=flavor)
+    assert (facts.kind is StatementKind.UNKNOWN) is (rest == UNREAD)
+    assert facts.unsafe is not None
+    assert facts.unsafe.startswith(part)
 
 
 def test_a_cipher_that_no_log_has_is_named_where_the_source_can_choose_it() -> None:
