@@ -134,6 +134,16 @@ def test_a_record_of_any_bytes_is_named(tmp_path: Path, name: str, content: byte
         RECORDS[name](str(tmp_path))
 
 
+@pytest.mark.parametrize("place", ["{}", "memory://{}"], ids=["here", "elsewhere"])
+@pytest.mark.parametrize("name", [FORMATS_FILE, ANSWER])
+def test_a_small_record_is_read_up_to_a_small_size(tmp_path: Path, name: str, place: str) -> None:
+    """Its lists take twenty times the memory of its bytes, and each step, and each page of a window, reads it."""
+    folder = place.format(tmp_path)
+    WorkFolder(folder).replace(name, b"[" + b"[]," * (1 << 19) + b"0]")
+    with pytest.raises(BinlaneError, match=f"{name}: expected a file of a window, of at most 1,048,576 bytes, found"):
+        RECORDS[name](folder)
+
+
 def test_a_link_is_removed_and_nothing_behind_it(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
+import threading
 from collections.abc import Callable, Collection, Generator
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -55,6 +56,8 @@ Found = TypeVar("Found")
 _STATEMENT_LENGTH: Final = 2_000
 _DRIFTED: Final = 50
 """Rows that are known to differ, on a channel's page."""
+_READING: Final = threading.Lock()
+"""Held while a window's file is read as a whole: until its digest is compared it may be another one, of a gigabyte."""
 _Drifted: TypeAlias = tuple[tuple[Suspect, ...], list[models.DriftedRow]]
 """What was read of a channel, and how the page shows it."""
 
@@ -196,10 +199,10 @@ class BoardReader:
         for file in plan.files[lane]:
             if file.last_seqno <= after:
                 continue
-            outlines = [
-                each for each in block_outlines(folder, file.name, file.blake3) if each.header.last_seqno > after
-            ]
-            found += [_block(each.header, each, window, position) for each in outlines[: limit + 1 - len(found)]]
+            with contextlib.closing(block_outlines(folder, file)) as outlines:
+                behind = (each for each in outlines if each.header.last_seqno > after)
+                page = itertools.islice(behind, limit + 1 - len(found))
+                found += [_block(each.header, each, window, position) for each in page]
             if len(found) > limit:
                 break
         facts = window.facts
@@ -315,12 +318,13 @@ def plan_of(work: WorkFolder, window: PastWindow) -> tuple[WindowPlan, WorkFolde
     if not folder.exists("plan.json"):
         log.warning("board: window %s: no plan in %s", window.window_id, folder.uri)
         raise NotFound(f"window {window.window_id}: its plan cannot be read; the web server's log says why")
-    return _cached_plan(folder.uri, window.plan_digest), folder
+    return _cached_plan(folder, window.plan_digest), folder
 
 
 def _plans(work: WorkFolder) -> WorkFolder:
     try:
-        return work.plans(read_inputs(work).key)
+        with _READING:
+            return work.plans(read_inputs(work).key)
     except PlanError as exc:
         # its text has paths, and values of a damaged file
         log.warning("board: %s", exc)
@@ -328,28 +332,28 @@ def _plans(work: WorkFolder) -> WorkFolder:
 
 
 @lru_cache(maxsize=16)
-def _cached_plan(uri: str, digest: str) -> WindowPlan:
+def _cached_plan(folder: WorkFolder, digest: str) -> WindowPlan:
     """The plan in a folder; cached, since plans never change. ``digest``: the one stored on the target."""
-    plan = read_plan(WorkFolder(uri))
-    if plan.digest != digest:
-        raise PlanError(f"{uri}: expected the plan {digest}, which is stored on the target, found {plan.digest}")
-    return plan
+    with _READING:
+        return read_plan(folder, digest)
 
 
 def _header(plan: WindowPlan, folder: WorkFolder, lane: int, first_seqno: int) -> BlockHeader:
     if lane in plan.all_lanes:
         for file in plan.files[lane]:
             if file.first_seqno <= first_seqno <= file.last_seqno:
-                for each in block_outlines(folder, file.name, file.blake3):
-                    if each.header.first_seqno == first_seqno:
-                        return each.header
+                with contextlib.closing(block_outlines(folder, file)) as outlines:
+                    for each in outlines:
+                        if each.header.first_seqno == first_seqno:
+                            return each.header
     raise NotFound(f"window {plan.window_id}: lane {lane} has no block that begins at seqno {first_seqno}")
 
 
 def _found(folder: WorkFolder, lane: int, header: BlockHeader, first: int) -> Generator[RoutedTransaction]:
     """The block's transactions from seqno ``first`` on."""
-    inputs = read_inputs(folder)
-    routing = read_context(folder.plans(inputs.key))
+    with _READING:
+        inputs = read_inputs(folder)
+        routing = read_context(folder.plans(inputs.key))
     first = max(header.first_seqno, first)
     for each in read_transactions(folder, inputs, routing, first, header.last_seqno, header, verifies=False):
         if each.lane == lane:

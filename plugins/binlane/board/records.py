@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -113,13 +114,13 @@ class Records:
         if lane in plan.all_lanes:
             for file in plan.files[lane]:
                 if file.first_seqno <= seqno <= file.last_seqno:
-                    for each in block_outlines(folder, file.name, file.blake3):
-                        if each.header.first_seqno <= seqno <= each.header.last_seqno:
-                            header = each.header
-                            return models.TransactionPlace(
-                                lane=lane, first_seqno=header.first_seqno, transactions=header.transactions,
-                                rows_shown=place.may_edit,
-                            )  # fmt: skip
+                    with contextlib.closing(block_outlines(folder, file)) as outlines:
+                        for header in (each.header for each in outlines):
+                            if header.first_seqno <= seqno <= header.last_seqno:
+                                return models.TransactionPlace(
+                                    lane=lane, first_seqno=header.first_seqno, transactions=header.transactions,
+                                    rows_shown=place.may_edit,
+                                )  # fmt: skip
         raise NotFound(f"window {window_id}: lane {lane} has no block with seqno {seqno}")
 
 

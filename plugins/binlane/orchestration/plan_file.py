@@ -18,13 +18,19 @@ _NEWEST_PLAN: Final[dict[str, WindowPlan]] = {}
 
 
 @uncollected()
-def read_plan(place: WorkFolder | str) -> WindowPlan:
-    """The plan in a plan's folder, or in the folder of a URI. Raises PlanError if this binlane does not read it, or its
-    content does not match its digest."""
+def read_plan(place: WorkFolder | str, digest: str | None = None) -> WindowPlan:
+    """The plan in a plan's folder, or in the folder of a URI. ``digest``: the one that the target has of it, if it is
+    known; no other plan is parsed, which takes many times the memory of its file. Raises PlanError if this binlane does
+    not read it, or its content does not match its digest."""
     folder = WorkFolder(place) if isinstance(place, str) else place
     plan_uri = folder.uri
     check_formats(folder)
     data = folder.read(files.PLAN)
+    if digest is not None and (found := hashlib.sha256(without_digest(data, digest)).hexdigest()) != digest:
+        raise PlanError(
+            f"{plan_uri}/{files.PLAN}: expected the plan {digest}, which is stored on the target, found content of "
+            f"SHA-256 {found}: the file was changed or is damaged; find out who can write to the work folder"
+        )
     kept = _NEWEST_PLAN.get(plan_uri)
     # a plan of these bytes has been read before: by an earlier step of a command
     plan = kept if kept is not None and _is_of(data, kept) else WindowPlan.from_json(data, f"{plan_uri}/{files.PLAN}")

@@ -86,6 +86,6 @@ def _read(proof: TargetProof, *, is_remote_asked: bool) -> bytes | None:
         return None
     try:
         folder, name = _folder(proof), file_of(proof.channel)
-        return folder.read(name) if folder.exists(name) else None
+        return folder.read(name, _MOST_BYTES) if folder.exists(name) else None
     except Exception:  # no such protocol, no credentials: every file system has its own errors, and a run meets them
         return None

@@ -59,6 +59,8 @@ Digests = Mapping[str, str]
 """SHA-256 of a window's files, in hex, by their names in the window's folder."""
 _MOST_BYTES = 1 << 30
 """Of a file that is read as a whole: what no file of a window has."""
+SMALL = 1 << 20
+"""Of one that has a few lines, and of which the target has no digest."""
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 """Errno values of files; errors of sockets have other values."""
 
@@ -193,9 +195,10 @@ class WorkFolder:
         """Whether the window has the file: by the digests that the target has of its files, if these are known."""
         return self.exists(name) if self.digests is None else f"{self.below}{name}" in self.digests
 
-    def read(self, name: str) -> bytes:
-        """The content of the file. Raises PlanError if it does not exist, or is not the one whose digest is known."""
-        data = self._whole(name)
+    def read(self, name: str, most: int | None = None) -> bytes:
+        """The content of the file. Raises PlanError if it does not exist, has more than ``most`` bytes (None: than
+        any file of a window), or is not the one whose digest is known."""
+        data = self._whole(name, _MOST_BYTES if most is None else most)
         if self.digests is not None and (expected := self.digests.get(f"{self.below}{name}")) != digest_of(data):
             known = "none of this name" if expected is None else f"SHA-256 {expected}"
             raise PlanError(
@@ -206,23 +209,23 @@ class WorkFolder:
             )
         return data
 
-    def _whole(self, name: str) -> bytes:
+    def _whole(self, name: str, most: int) -> bytes:
         if not self.is_local:
             with self._present(name):
                 # one request, and no more than a byte too many
-                data = bytes(self._place[0].cat_file(self.path(name), end=_MOST_BYTES + 1))
-            self._require_size(name, len(data))
+                data = bytes(self._place[0].cat_file(self.path(name), end=most + 1))
+            self._require_size(name, len(data), most)
             return data
         with self.open(name) as file:
-            self._require_size(name, os.fstat(file.fileno()).st_size)
+            self._require_size(name, os.fstat(file.fileno()).st_size, most)
             # it may grow meanwhile
-            return file.read(_MOST_BYTES)
+            return file.read(most)
 
-    def _require_size(self, name: str, size: int) -> None:
-        if size > _MOST_BYTES:
-            found = "more" if size == _MOST_BYTES + 1 else f"{size:,}"
+    def _require_size(self, name: str, size: int, most: int) -> None:
+        if size > most:
+            found = "more" if size == most + 1 else f"{size:,}"
             raise PlanError(
-                f"{self.uri}/{name}: expected a file of a window, of at most {_MOST_BYTES:,} bytes, found {found}: "
+                f"{self.uri}/{name}: expected a file of a window, of at most {most:,} bytes, found {found}: "
                 f"{self._what_next}"
             )
 

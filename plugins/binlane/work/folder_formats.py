@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from binlane.formats import FORMATS_FILE, require_formats, written_formats
-from binlane.work.files import WorkFolder
+from binlane.work.files import SMALL, WorkFolder
 
 
 def write_formats(folder: WorkFolder, names: Collection[str], *, last: str) -> None:
@@ -29,4 +29,4 @@ def check_formats(folder: WorkFolder) -> None:
 
 def read_formats(folder: WorkFolder) -> bytes | None:
     """formats.json; None if the folder has none. The target has no digest of it: it decides nothing but a refusal."""
-    return WorkFolder(folder.uri).read(FORMATS_FILE) if folder.exists(FORMATS_FILE) else None
+    return WorkFolder(folder.uri).read(FORMATS_FILE, SMALL) if folder.exists(FORMATS_FILE) else None

@@ -53,6 +53,10 @@ _ROW_GROUP_BYTES = 8 << 20
 """Payload gathered before a row group is written; bounds the memory of writer and reader."""
 
 
+_OUTLINED_ROWS: Final = 4096
+"""Rows that are in memory at once where payloads are not read."""
+
+
 class LaneRow(NamedTuple):
     """One row of a lane file."""
 
@@ -155,9 +159,17 @@ def read_rows(
 
 
 @contextlib.contextmanager
-def open_parquet(folder: WorkFolder, name: str, digest: str | None = None) -> Iterator[pq.ParquetFile]:
-    """A lane file as Parquet. ``digest``: the file's BLAKE3, compared with all that is read of it. Raises PlanError if
-    the file is missing, has another digest or is not a lane file."""
+def open_parquet(
+    folder: WorkFolder, name: str, digest: str | None = None, size: int | None = None
+) -> Iterator[pq.ParquetFile]:
+    """A lane file as Parquet. ``digest``: the file's BLAKE3, compared with all that is read of it. ``size``: its bytes,
+    where a longer one is not to be read. Raises PlanError if the file is missing, has another digest or size, or is not
+    a lane file."""
+    if size is not None and (found := folder.size(name)) != size:
+        raise PlanError(
+            f"{folder.uri}/{name}: expected {size:,} bytes as in the plan, found {found:,}: the file was changed or is "
+            "damaged; remove the plan's folder and run the plan job again: it writes the same file"
+        )
     with folder.open(name) as file:
         checked: IO[bytes] = file
         if digest is not None:
@@ -178,15 +190,16 @@ class BlockOutline(NamedTuple):
     rows: RowCounts
 
 
-def block_outlines(folder: WorkFolder, name: str, digest: str) -> list[BlockOutline]:
-    """The blocks of a lane file in order; payloads are not read. ``digest``: the file's BLAKE3, compared on this
-    machine alone: elsewhere it would have the payloads read. Raises PlanError if the file is missing or is not this
-    one."""
-    with open_parquet(folder, name, digest if folder.is_local else None) as parquet:
-        names = [each for each in SCHEMA.names if each not in ("payload", "context")]
-        columns = parquet.read(columns=names, use_threads=False)
-    rows = [_to_row(*values) for values in _values(columns.to_pydict())]
-    return [_outline(header, [row.item for row in group]) for header, group in groupby(rows, key=attrgetter("header"))]
+def block_outlines(folder: WorkFolder, file: LaneFile) -> Generator[BlockOutline]:
+    """The blocks of a lane file in order, without their payloads. No more of it is in memory than some thousand rows:
+    a column of equal values has as many as somebody likes, in a small file. Raises PlanError if the file is missing or
+    is not that of the plan."""
+    names = [each for each in SCHEMA.names if each not in ("payload", "context")]
+    with open_parquet(folder, file.name, file.blake3, file.bytes) as parquet:
+        batches = parquet.iter_batches(_OUTLINED_ROWS, columns=names, use_threads=False)
+        rows = (_to_row(*values) for batch in batches for values in _values(batch.to_pydict()))
+        for header, group in groupby(rows, key=attrgetter("header")):
+            yield _outline(header, (row.item for row in group))
 
 
 def _values(columns: dict[str, list[Any]]) -> Iterator[tuple[Any, ...]]:
@@ -195,9 +208,12 @@ def _values(columns: dict[str, list[Any]]) -> Iterator[tuple[Any, ...]]:
     return zip(*(columns.get(name, [empty.get(name)] * count) for name in SCHEMA.names), strict=True)
 
 
-def _outline(header: BlockHeader, items: list[Item]) -> BlockOutline:
-    rows = sum((item.rows for item in items), RowCounts())
-    return BlockOutline(header, len(items), frozenset(item.kind for item in items), rows)
+def _outline(header: BlockHeader, items: Iterable[Item]) -> BlockOutline:
+    count, kinds, rows = 0, set[ItemKind](), RowCounts()
+    for item in items:
+        count, rows = count + 1, rows + item.rows
+        kinds.add(item.kind)
+    return BlockOutline(header, count, frozenset(kinds), rows)
 
 
 def _rows(parquet: pq.ParquetFile, after: int) -> Iterator[LaneRow]:

@@ -8,11 +8,15 @@ from typing import Any
 
 import pytest
 
+from binlane.board import board_reader
 from binlane.board.board_reader import BoardReader
 from binlane.board.host import Host, TriggeredRun
 from binlane.connections import Endpoint, endpoint
+from binlane.errors import PlanError
 from binlane.health.airflow_runs import AirflowRuns
 from binlane.health.health import State
+from binlane.plan.window_plan import WindowPlan
+from binlane.work.files import WorkFolder
 
 CHANNEL = '[source]\nconnection = "{0}_source"\n[target]\nconnection = "{0}_target"\n'
 
@@ -73,3 +77,21 @@ def test_an_error_of_airflow_s_own_database_is_none_of_a_channel(tmp_path: Path)
     for read in (board.healths, board.channels):
         with pytest.raises(DatabaseError, match="locked"):
             read("someone")
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["digests of the files", "the plan's own"])
+def test_no_other_plan_than_the_target_s_is_parsed(
+    tmp_path: Path, known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gigabyte of empty lists takes twenty in memory."""
+
+    def parse(*_: object) -> None:
+        raise AssertionError("the file was parsed")
+
+    monkeypatch.setattr(WindowPlan, "from_json", parse)
+    window = WorkFolder(str(tmp_path), {"key/plan.json": "0" * 64} if known else None)
+    folder = window.plans("key")
+    for data in (b"[[],[]]", b'{"digest": "%s"}' % (b"1" * 64)):
+        folder.replace("plan.json", data)
+        with pytest.raises(PlanError, match=r"key/plan\.json: expected (SHA-256 0000|the plan 1111)"):
+            board_reader._cached_plan(folder, "1" * 64)

@@ -18,7 +18,7 @@ from binlane.model import BlockHeader, Item, ItemKind, LogPosition, RowCounts, S
 from binlane.plan.window_plan import LaneFile
 from binlane.work import lane_files
 from binlane.work.files import WorkFolder
-from binlane.work.lane_files import LaneFileWriter, read_blocks
+from binlane.work.lane_files import SCHEMA, LaneFileWriter, block_outlines, read_blocks
 from binlane.work.planned import PlannedLanes
 from tests.unit.plan.logs import filtered, rows
 
@@ -66,9 +66,9 @@ folder = WorkFolder(sys.argv[1])
 before = len(list(Path("/proc/self/task").iterdir()))
 writer = LaneFileWriter(folder, "lane", b"format")
 writer.add(BlockHeader(1, 1, 1, LogPosition("binlog.000001", 4), "0-1-1", 1.0), [Item(ItemKind.ROWS, b"rows")])
-writer.close()
+file = writer.close()
 assert [list(block.items) for block in read_blocks(folder, "lane")] == [[Item(ItemKind.ROWS, b"rows")]]
-assert [outline.items for outline in block_outlines(folder, "lane", folder.digest("lane"))] == [1]
+assert [outline.items for outline in block_outlines(folder, file)] == [1]
 print(len(list(Path("/proc/self/task").iterdir())) - before)
 """
 Blocks = Sequence[tuple[BlockHeader, Sequence[Item]]]
@@ -186,6 +186,42 @@ def test_a_changed_file_is_refused_before_its_first_block(folder: WorkFolder) ->
     path.write_bytes(data)
     with pytest.raises(PlanError, match=f"expected BLAKE3 {file.blake3}.*run the plan job again"):
         read(planned(folder, file))
+
+
+@pytest.mark.parametrize("place", ["{}", "memory://{}"], ids=["here", "elsewhere"])
+def test_another_file_is_not_outlined(place: str, tmp_path: Path) -> None:
+    """A column of equal values has a billion rows in a small file."""
+    folder = WorkFolder(place.format(tmp_path))
+    file = write(folder)
+    assert [each.header for each in block_outlines(folder, file)] == [head for head, _ in BLOCKS]
+    data = bytearray(folder.read(file.name))
+    data[len(data) // 2] ^= 1
+    folder.replace(file.name, data)
+    with pytest.raises(PlanError, match=f"expected BLAKE3 {file.blake3}"):
+        next(block_outlines(folder, file))
+    folder.replace(file.name, data + b"x")
+    with pytest.raises(PlanError, match=f"expected {file.bytes:,} bytes as in the plan, found {file.bytes + 1:,}"):
+        next(block_outlines(folder, file))
+
+
+def test_an_outline_of_many_rows_takes_the_memory_of_some(folder: WorkFolder) -> None:
+    count, position = 400_000, ["binlog.000001"]
+    numbers = pa.array(range(count), pa.int64())
+    columns: dict[str, pa.Array] = {"first_seqno": numbers, "last_seqno": numbers, "source_file": position * count}
+    columns |= {"gtid": [""] * count, "kind": [ItemKind.ROWS.value] * count, "payload": [b""] * count}
+    columns["context"] = pa.nulls(count, pa.string())
+    columns = {each.name: columns.get(each.name, [0] * count) for each in SCHEMA}
+    table = pa.table(columns, schema=SCHEMA)
+    with folder.create("many.parquet") as stream:
+        pq.write_table(table, stream, compression="zstd", row_group_size=count)
+    whole = table.nbytes
+    del table, columns, numbers
+    file = LaneFile("many.parquet", 0, count - 1, count, 0, folder.size("many.parquet"), folder.digest("many.parquet"))
+    before = pa.total_allocated_bytes()
+    outlines = block_outlines(folder, file)
+    assert next(outlines).header.first_seqno == 0
+    assert pa.total_allocated_bytes() - before < whole / 5
+    outlines.close()
 
 
 def test_a_torn_file_is_refused(folder: WorkFolder) -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from binlane.work.files import WorkFolder
 
 SECONDS: Final = 60
+_MOST_BYTES: Final = 1 << 16
+"""Of the record of what was told."""
 _KEYS: Final = ("seqno", "gtid", "time", "window")
 """Of a watermark, as in the asset event."""
 _PLACE: Final = ("window", "seqno")
@@ -84,7 +86,7 @@ def _announced(channel: ChannelConfig) -> list[Any] | None:
     try:
         if not folder.exists(name):
             return None
-        told = json.loads(folder.read(name))
+        told = json.loads(folder.read(name, _MOST_BYTES))
         return [told[key] for key in _PLACE]
     except (BinlaneError, *NO_RECORD):
         return None

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from binlane.errors import NO_RECORD, PlanError
-from binlane.work.files import Digests, WorkFolder, digest_of
+from binlane.work.files import SMALL, Digests, WorkFolder, digest_of
 
 TOKEN: Final = "spark.binlane.token"
 """The Spark property with a job's token; Spark and binlane hide the values of such names."""
@@ -49,7 +49,7 @@ def take_answer(uri: str, token: str) -> None:
     """Note what the job with this token has made. Raises PlanError for another answer."""
     folder = WorkFolder.of_window(uri)
     try:
-        found = json.loads(folder.read(ANSWER))
+        found = json.loads(folder.read(ANSWER, SMALL))
         made, code = str(found["made"]), str(found["code"])
     except NO_RECORD as exc:
         raise _foreign(uri, repr(exc)) from exc
