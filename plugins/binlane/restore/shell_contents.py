@@ -170,7 +170,9 @@ class ShellContents:
             if decoded.text(column) not in DECODERS:
                 raise decoded.wrong(column, f"{' or '.join(DECODERS)}", "another function")
         columns = options.texts("columns")
-        decoders = [DECODERS.get(decoded.text(column)) for column in columns]
+        if not columns:
+            raise options.wrong("columns", "the table's columns", "none")
+        decoders = [(at, DECODERS[decoded.text(each)]) for at, each in enumerate(columns) if each in decoded.value]
         triggers = f"{base}.triggers.sql"
         if known.texts("triggers"):
             self._named(triggers)

@@ -333,15 +333,16 @@ WRONG: Final[Mapping[str, tuple[Callable[[Path], object], str]]] = {
         _rows(_FIRST, b"1\t*\ta\n", is_listed=True),
         "column 'b': expected bytes in hexadecimal digits or base64",
     ),
-    "an unknown escape": (_rows(_FIRST, b"1\t\\N\ta\\x\n", is_listed=True), "column 'v': expected the escapes"),
-    "an escape at the end": (_rows(_FIRST, b"1\t\\N\t\\\n", is_listed=True), "column 'v': expected the escapes"),
-    "NULL in a value": (_rows(_FIRST, b"1\t\\N\ta\\N\n", is_listed=True), "column 'v': expected the escapes"),
+    "an unknown escape": (_rows(_FIRST, b"1\t\\N\ta\\x\n", is_listed=True), "line 1: expected the escapes"),
+    "an escape at the end": (_rows(_FIRST, b"1\t\\N\t\\\n", is_listed=True), "line 1: expected the escapes"),
+    "NULL in a value": (_rows(_FIRST, b"1\t\\N\ta\\N\n", is_listed=True), "line 1: expected the escapes"),
     "no JSON": (lambda path: (path / "@.json").write_text("{"), r"@\.json: expected a JSON object, found none"),
     "no object": (lambda path: (path / "shop.json").write_text("[]"), "expected a JSON object, found none"),
     "nested JSON": (
         lambda path: (path / "@.done.json").write_text("[" * 100_000),
         "expected a JSON object, found none",
     ),
+    "no columns": (_changed("shop@t.json", "options", "columns", value=[]), "'columns': expected the table's columns"),
     "a value of another type": (_root(schemas="shop"), "'schemas': expected a list of texts, found str"),
     "other values": (_root(schemas=[1]), "'schemas': expected a list of texts, found other values"),
     "other objects": (_root(capabilities=[1]), "'capabilities': expected a list of objects, found other values"),
@@ -375,7 +376,7 @@ def test_rows_are_divided_wherever_the_pieces_end(piece: int, monkeypatch: pytes
     rows = [[b"1", bytes(range(256)), None], [b"2", None, b"5"], [None, b"", b"\0\r\n\t\b\x1a\\'\"%_"]]
     functions = ["", "UNHEX", ""]
     data = b"".join(line_of(row, [each or None for each in functions]) for row in rows)
-    table = RowsOfTable("a`b", ["x", "y`", "z"], [DECODERS.get(each) for each in functions])
+    table = RowsOfTable("a`b", ["x", "y`", "z"], [(1, DECODERS["UNHEX"])])
     pieces = [data[at : at + piece] for at in range(0, len(data), piece)]
     [whole] = table.statements(iter(pieces), "file", len(data))
     assert whole == (
@@ -401,7 +402,7 @@ def test_bytes_are_those_that_the_server_would_decode(function: str, value: byte
 
 def test_a_row_without_an_end_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shell_rows, "_LARGEST", 100)
-    table = RowsOfTable("t", ["a"], [None])
+    table = RowsOfTable("t", ["a"], [])
     with pytest.raises(ConfigError, match="expected rows of at most 100 bytes"):
         list(table.statements((b"x" * 10 for _ in range(1 << 10)), "file", 1 << 60))
 
@@ -409,7 +410,7 @@ def test_a_row_without_an_end_does_not_fill_the_memory(monkeypatch: pytest.Monke
 def test_what_a_file_has_beyond_its_size_is_not_read() -> None:
     read = (b"x\n" for _ in range(1 << 10))
     with pytest.raises(ConfigError, match=r"expected 20 bytes of rows, .* found more than 20"):
-        list(RowsOfTable("t", ["a"], [None]).statements(read, "file", 20))
+        list(RowsOfTable("t", ["a"], []).statements(read, "file", 20))
     assert sum(map(len, read)) == 2 * ((1 << 10) - 11)
 
 
