@@ -191,11 +191,22 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         f"{proofs.DEFINITIONS}"
         "::test_a_trigger_that_the_target_would_not_let_the_account_make_is_named_before_anything_is_written",
     ),
+    refused(
+        "A partition that is emptied, dropped, moved, read or changed by its name (TRUNCATE PARTITION, DELETE FROM t "
+        "PARTITION (p)), of a table that the target divides in another way: also by KEY over a DATE between the "
+        "families, and by KEY or COLUMNS over a text of another collation",
+        "named before the window begins: a partition of that name has other rows there; rows of the log find theirs in "
+        "any partition",
+        "PrecheckError",
+        "tests/integration/window/ddl/test_partitions.py::test_partitions_of_other_rows_on_the_target_are_named_before_one_is_emptied",
+        "tests/integration/window/ddl/test_partitions.py::test_partitions_have_the_same_rows_in_both_families_but_for_the_hash_of_a_date",
+    ),
     supported(
         "Partitions exchanged, split, truncated and dropped; CHECKs, invisible columns and keys, functional and "
         "multi-valued keys, generated invisible primary keys, INSTANT columns; sequences, system versioning, periods",
         "SHOW CREATE, the rows and their history are the same on both servers, logged as rows and MIXED",
         "tests/integration/window/ddl/test_whole_server.py::test_all_that_statements_define_is_the_same_on_the_target",
+        "tests/integration/window/ddl/test_partitions.py::test_partitions_that_come_and_go_each_month_are_applied",
     ),
     supported(
         "Accounts, roles and default roles: created, changed, renamed, locked, dropped; grants and revokes of "

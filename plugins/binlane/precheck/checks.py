@@ -41,6 +41,7 @@ from binlane.precheck.tables import (
     differences,
     generated_columns,
     lost_tables,
+    partitions,
     renamed_columns,
     visibility,
 )
@@ -121,6 +122,7 @@ CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {
     "function-names": function_names.check_function_names,
     "renamed-columns": renamed_columns.check_renamed_columns,
     "converted-columns": converted_columns.check_converted_columns,
+    "partitions": partitions.check_partitions,
     "fired-triggers": statements.check_fired_triggers,
     "stored-programs": statements.check_stored_programs,
     "account-programs": account_programs.check_account_programs,

@@ -53,6 +53,14 @@ PARTITIONED: Final = Query("""
 SELECT table_schema AS db, table_name AS name FROM information_schema.tables
 WHERE {scope} AND create_options LIKE '%partitioned%'
 """)
+PARTITIONS: Final = Query("""
+SELECT table_schema, table_name, partition_method, subpartition_method, partition_name, subpartition_name,
+  partition_expression, partition_description, subpartition_expression
+FROM information_schema.partitions
+WHERE partition_method IS NOT NULL AND {scope}
+ORDER BY table_schema, table_name, partition_ordinal_position, subpartition_ordinal_position
+""")
+"""Of each partition and subpartition the fields of ``schema.partitions.Partition``."""
 COLUMNS: Final = PackedView(
     "columns",
     {

@@ -320,6 +320,13 @@ class Situation(TargetSituation):
         """A table's or view's name, as the target compares it with others."""
         return self.tables.letter_case.table(key)
 
+    def on_source(self, key: TableKey) -> TableKey:
+        """The source's name of one of the target's tables. Raises SourceError."""
+        theirs = None if self.source_tables is None else self.source_tables.table(key)
+        named = key if theirs is None else theirs.key
+        database = self.renaming.source(named.database)
+        return named if database is None else TableKey(database, named.table)
+
     @cached_property
     def touched(self) -> frozenset[TableKey]:
         """The tables whose definitions decide whether the window arrives."""

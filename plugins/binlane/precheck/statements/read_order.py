@@ -3,7 +3,6 @@ partitions."""
 
 from __future__ import annotations
 
-from binlane.model import TableKey
 from binlane.precheck.situation.situation import Situation
 from binlane.schema.model import Table
 from binlane.schema.order_proof import PARTITIONED
@@ -22,8 +21,7 @@ def common_engine(situation: Situation, target: Table) -> str:
         return ""
     if situation.source is None or engine != _IN_KEY_ORDER:
         return engine
-    database = situation.renaming.source(source.key.database)
-    named = source.key if database is None else TableKey(database, source.key.table)
+    named = situation.on_source(target.key)
     partitioned = situation.target.ask(is_partitioned, target.key), situation.source.ask(is_partitioned, named)
     if partitioned[0] != partitioned[1]:
         return ""

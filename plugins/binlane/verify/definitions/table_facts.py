@@ -18,6 +18,8 @@ from binlane.model import Flavor, TableKey
 from binlane.schema.compare import Difference, Rules, Severity, compare
 from binlane.schema.model import Column, ForeignKey, Schema, Table
 from binlane.schema.normalize import comparable, expression_sql
+from binlane.schema.partitions import Partition
+from binlane.servers.catalog_queries import PARTITIONS
 from binlane.servers.names import among, literals
 from binlane.servers.variables import version_number
 from binlane.verify.definitions.indexes import (
@@ -51,8 +53,7 @@ class TableFacts:
     """By the column's name in lower case."""
     checks: list[str] = field(default_factory=list)
     """Clauses; not the checks that MariaDB adds to JSON columns."""
-    partitions: list[tuple[str, ...]] = field(default_factory=list)
-    """Of each partition and subpartition: method and name, expression and description, of both levels."""
+    partitions: list[Partition] = field(default_factory=list)
     options: dict[str, str] = field(default_factory=dict)
     """Those of ``_OPTIONS`` that were given, as SHOW CREATE TABLE names them."""
     indexes: IndexFacts = field(default_factory=IndexFacts)
@@ -81,7 +82,7 @@ def read_table_facts(side: Side, schema: Schema) -> dict[TableKey, TableFacts]:
     for facts, [given] in rows(_GIVEN):
         facts.options |= {name: value.strip("'\"") for name, value in options_in(given).items() if name in _OPTIONS}
     for facts, values in rows(_PARTITIONS):
-        facts.partitions.append(tuple(values))
+        facts.partitions.append(Partition(*values))
     for facts, [index, comment] in rows(INDEX_COMMENTS):
         facts.indexes.comments[index.lower()] = comment
     for facts, [index] in rows(hidden_indexes(schema)):
@@ -212,16 +213,11 @@ def _options(name: str, source: Mapping[str, str], target: Mapping[str, str], *,
             yield Part(f"option {option}", ours, theirs, replace(mend, left=left))
 
 
-def _partitions(
-    source: Sequence[tuple[str, ...]], target: Sequence[tuple[str, ...]], texts: TableTexts
-) -> Iterator[Part]:
-    def alike(rows: Sequence[tuple[str, ...]], width: int) -> list[list[str]]:
-        return [list(map(comparable, row[:width])) for row in rows]
-
-    if alike(source, _PARTITION_WIDTH) != alike(target, _PARTITION_WIDTH):
-        same = alike(source, _NAMES_WIDTH) == alike(target, _NAMES_WIDTH)
+def _partitions(source: Sequence[Partition], target: Sequence[Partition], texts: TableTexts) -> Iterator[Part]:
+    if [each.rule for each in source] != [each.rule for each in target]:
+        same = [each.names for each in source] == [each.names for each in target]
         undecided = "the two servers print expressions differently" if same else ""
-        ours, theirs = (_text([" ".join(filter(None, row)) for row in rows]) for rows in (source, target))
+        ours, theirs = (_text(list(map(str, rows))) for rows in (source, target))
         yield Part("partitions", ours, theirs, texts.mend("partitions"), undecided)
 
 
@@ -232,8 +228,6 @@ def _text(parts: Sequence[str]) -> str | None:
 _QUOTE: Final = "'"
 _NOT_ENFORCED: Final = " NOT ENFORCED"
 _ENGINES_OF_BOTH: Final = frozenset({"innodb", "myisam", "memory", "csv", "archive", "blackhole", "mrg_myisam"})
-_NAMES_WIDTH: Final = 4
-_PARTITION_WIDTH: Final = 7
 _COMMENTS: Final = (
     "SELECT table_schema, table_name, table_comment FROM information_schema.tables "
     f"WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') AND {among('table_schema', '{databases}')}"
@@ -265,10 +259,7 @@ _GIVEN: Final = (
     "SELECT table_schema, table_name, create_options FROM information_schema.tables "
     f"WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') AND {among('table_schema', '{databases}')}"
 )
-_PARTITIONS: Final = (
-    "SELECT table_schema, table_name, partition_method, subpartition_method, partition_name, subpartition_name, "
-    "partition_expression, partition_description, subpartition_expression FROM information_schema.partitions "
-    "WHERE partition_method IS NOT NULL AND partition_method <> 'SYSTEM_TIME' "
-    f"AND {among('table_schema', '{databases}')} "
-    "ORDER BY table_schema, table_name, partition_ordinal_position, subpartition_ordinal_position"
+# MariaDB adds those of history by itself
+_PARTITIONS: Final = PARTITIONS.text.replace(
+    "{scope}", f"partition_method <> 'SYSTEM_TIME' AND {among('table_schema', '{databases}')}"
 )

@@ -1,0 +1,195 @@
+"""Statements that take rows by the name of a partition, of tables that the two servers divide in other ways."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, SessionContext, TableKey
+from binlane.precheck.situation.situation import Needs, Situation
+from binlane.precheck.tables.partitions import _NAMED
+from binlane.schema.model import Column, Table
+from binlane.schema.partitions import Partition, Partitioning
+from binlane.schema.programs import Program
+from binlane.sql.logged_statement import LoggedText
+from binlane.work.logged_statements import LaneStatement
+from tests.unit.precheck.situations import PLAN, applying, said, schema, situation, target_of
+
+PLACE = LogPosition("binlog.000001", 4)
+TABLE = Table(TableKey("a", "t"), "InnoDB", (Column("id", 1, "int"),))
+
+
+def text(sql: str, seqno: int = 5) -> LoggedText:
+    found = LoggedText.of(
+        seqno, PLACE, Item(ItemKind.DDL, sql.encode(), context=SessionContext(database="a")), Flavor.MARIADB
+    )
+    assert found is not None
+    return found
+
+
+def ranges(**bounds: int) -> Partitioning:
+    rows = [Partition("RANGE", "", name, "", "`id`", str(bound), "") for name, bound in bounds.items()]
+    return Partitioning.of(TABLE, rows)
+
+
+def of(
+    target: Partitioning | None,
+    source: Partitioning | None,
+    *ddl: str,
+    statements: Sequence[str] = (),
+    triggers: Sequence[Program] = (),
+    behind: Sequence[str] | None = (),
+    archive: bool = False,
+    **changes: Any,
+) -> Situation:
+    """A window of these statements between servers that divide a.t so. ``behind``: what the source has done since; None
+    if that cannot be told."""
+    header = BlockHeader(5, 5, 1, PLACE, "", 0.0)
+    made = situation(
+        target_of(ask=lambda *_: target, has_table=lambda _: True, programs=(), makes_temporary_tables=False),
+        tables=schema(TABLE),
+        texts=[text(each) for each in ddl],
+        needs=Needs(statements=bool(statements), ddl=bool(ddl)),
+        **changes,
+    )
+    logged = [
+        LaneStatement(0, header, Item(ItemKind.STATEMENT, each.encode(), context=SessionContext(database="a")))
+        for each in statements
+    ]
+    vars(made).update(
+        stored_triggers=((), tuple(triggers)),
+        stored_programs=((), ()),
+        program_names=frozenset(),
+        transactions_with=lambda pattern: [(one, header) for one in logged if pattern.search(one.item.payload)],
+    )
+    if not archive:
+        later = None if behind is None else [text(each) for each in behind]
+        vars(made).update(
+            source=SimpleNamespace(ask=lambda *_: source, definitions_behind=lambda: later),
+            source_as_named=schema(TABLE),
+        )
+    return made
+
+
+DRIFTED = ranges(p1=10, p2=25), ranges(p1=10, p2=20)
+TRUNCATE = "ALTER TABLE t TRUNCATE PARTITION p2"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        TRUNCATE,
+        "ALTER TABLE t DROP PARTITION p1",
+        "ALTER TABLE t EXCHANGE PARTITION p2 WITH TABLE u",
+        "SET STATEMENT lock_wait_timeout = 1 FOR ALTER TABLE t TRUNCATE PARTITION p2",
+        "CREATE TABLE u SELECT * FROM t PARTITION (p2)",
+    ],
+)
+def test_a_definition_that_takes_a_partition_of_other_rows_is_refused(sql: str) -> None:
+    [found] = said(of(*DRIFTED, sql), "partitions")
+    assert "partitions of a.t: expected 2 partitions by RANGE (`id`), p2 of 20, found" in found
+    assert "p2 of 25; the target would take other rows than the source did" in found
+    assert said(of(DRIFTED[1], DRIFTED[0], sql), "partitions") != []
+    assert said(of(DRIFTED[0], DRIFTED[0], sql), "partitions") == []
+    assert said(of(*DRIFTED, sql, channel=applying(allow_unsafe=True)), "partitions") == []
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "ALTER TABLE t TRUNCATE PARTITION ALL",
+        "ALTER TABLE t ADD COLUMN n INT",
+        "ALTER TABLE t ADD PARTITION (PARTITION p3 VALUES LESS THAN (30))",
+        "TRUNCATE TABLE t",
+        "CREATE VIEW v AS SELECT * FROM t PARTITION (p2)",
+        "CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO ALTER TABLE t TRUNCATE PARTITION p2",
+        "CREATE PROCEDURE p () ALTER TABLE t TRUNCATE PARTITION p2",
+    ],
+)
+def test_a_definition_that_takes_no_single_partition_is_not_asked_about(sql: str) -> None:
+    assert said(of(*DRIFTED, sql), "partitions") == []
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM t PARTITION (p2) WHERE id > 0",
+        "INSERT INTO a.u SELECT * FROM a.t PARTITION (p1, p2)",
+        "UPDATE `t` PARTITION (p2) SET id = id",
+    ],
+)
+def test_a_statement_that_takes_a_partition_of_other_rows_is_refused_once(sql: str) -> None:
+    [found] = said(of(*DRIFTED, statements=[sql, sql]), "partitions")
+    assert "statement of seqno 5" in found
+    assert said(of(DRIFTED[1], DRIFTED[1], statements=[sql]), "partitions") == []
+
+
+def test_a_statement_whose_trigger_takes_a_partition_of_other_rows_is_refused() -> None:
+    fires = Program(TableKey("a", "u"), "trigger", "DELETE FROM t PARTITION (p2)", name="x", time="AFTER INSERT")
+    [found] = said(of(*DRIFTED, statements=["INSERT INTO u VALUES (1)"], triggers=[fires]), "partitions")
+    assert "trigger a.x: partitions of a.t" in found
+    assert said(of(*DRIFTED, statements=["INSERT INTO v VALUES (1)"], triggers=[fires]), "partitions") == []
+
+
+def test_partitions_that_go_and_come_each_month_are_no_difference() -> None:
+    """The source's definition is the one behind its own statements."""
+    now, then = ranges(p2=20, p3=30), ranges(p1=10, p2=20)
+    rotation = ("ALTER TABLE t ADD PARTITION (PARTITION p3 VALUES LESS THAN (30))", "ALTER TABLE t DROP PARTITION p1")
+    assert said(of(then, now, *rotation), "partitions") == []
+    assert said(of(then, ranges(p2=20, p3=30, p4=40), *rotation), "partitions") != []
+    later = "ALTER TABLE a.t ADD PARTITION (PARTITION p4 VALUES LESS THAN (40))"
+    assert said(of(then, ranges(p2=20, p3=30, p4=40), *rotation, behind=[later]), "partitions") == []
+    assert said(of(then, ranges(p2=25, p3=30, p4=40), *rotation, behind=[later]), "partitions") != []
+    assert said(of(then, ranges(p2=20, p3=30, p4=40), *rotation, behind=None), "partitions") != []
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "RENAME TABLE t TO old, made TO t",
+        "CREATE OR REPLACE TABLE t (id INT) PARTITION BY HASH (id)",
+        "ALTER TABLE t PARTITION BY HASH (id)",
+        "ALTER TABLE t REMOVE PARTITIONING",
+        "DROP DATABASE a",
+        "ALTER TABLE t EXCHANGE PARTITION p2",
+    ],
+)
+def test_a_table_that_has_become_another_one_is_not_compared(sql: str) -> None:
+    assert said(of(*DRIFTED, TRUNCATE, behind=[sql]), "partitions") == []
+    assert said(of(*DRIFTED, TRUNCATE, sql), "partitions") == []
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TABLE IF NOT EXISTS t (id INT) PARTITION BY HASH (id)",
+        "ALTER TABLE t ADD COLUMN n INT",
+        "DROP TABLE u",
+        "DROP DATABASE b",
+    ],
+)
+def test_what_leaves_the_partitions_explains_no_difference(sql: str) -> None:
+    assert said(of(*DRIFTED, TRUNCATE, sql, behind=[sql]), "partitions") != []
+
+
+def test_a_table_that_one_server_lacks_is_not_compared() -> None:
+    assert said(of(None, DRIFTED[1], TRUNCATE), "partitions") == []
+    assert said(of(DRIFTED[0], None, TRUNCATE), "partitions") == []
+
+
+@pytest.mark.parametrize(("flavor", "is_refused"), [(Flavor.MARIADB, True), (Flavor.MYSQL, False)])
+def test_of_an_archive_the_hash_of_a_date_is_that_of_its_family(flavor: Flavor, is_refused: bool) -> None:
+    named = Table(TABLE.key, "InnoDB", (Column("n", 1, "date"),))
+    by_key = Partitioning.of(named, [Partition("KEY", "", "p0", "", "`n`", "", "")])
+    made = of(by_key, None, TRUNCATE, archive=True, plan=replace(PLAN, flavor=flavor))
+    assert bool(said(made, "partitions")) is is_refused
+    assert said(of(DRIFTED[0], None, TRUNCATE, archive=True), "partitions") == []
+
+
+def test_statements_are_passed_over_by_a_word_that_each_of_them_has() -> None:
+    assert _NAMED.search(b"DELETE FROM t partition(p0)")
+    assert not _NAMED.search(b"SELECT SUM(n) OVER (PARTITION  BY n)")
