@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from binlane.model import Flavor, TableKey
-from binlane.precheck.statements.body_parts import Body
+from binlane.precheck.statements.body_parts import Body, BodyPart
 from binlane.precheck.statements.row_effects import _Rows, effects_in_turn
-from binlane.schema.model import Column, Key, KeyColumn, Table
+from binlane.schema.model import Column, Generated, Key, KeyColumn, Table
 from binlane.sql.programs.comparison import Difference
 from binlane.sql.temporary_routines import tokens_of
 
@@ -61,6 +61,17 @@ TABLES = {
 
 
 def named(body: str, event: str = "UPDATE", *, is_before: bool = False, parameters: str = "") -> list[str]:
+    return [part.what for part in parts_of(body, event, is_before=is_before, parameters=parameters)]
+
+
+def parts_of(
+    body: str,
+    event: str = "UPDATE",
+    *,
+    is_before: bool = False,
+    parameters: str = "",
+    set_before: frozenset[str] | None = None,
+) -> list[BodyPart]:
     tokens = tokens_of(body, Flavor.MYSQL, has_numbers=True)
     assert tokens is not None
     difference = Difference(TableKey("a", "fired"), "trigger a.t", "", "", is_trigger=bool(event))
@@ -74,7 +85,7 @@ def named(body: str, event: str = "UPDATE", *, is_before: bool = False, paramete
         is_before=is_before,
         parameters=given,
     )
-    return [part.what for part in effects_in_turn(of, TABLES.get, ())]
+    return list(effects_in_turn(of, TABLES.get, (), set_before))
 
 
 LAST = "an UPDATE of a.c in which the last row remains"
@@ -219,6 +230,49 @@ def test_a_row_that_is_not_there_yet_is_told_apart_by_no_key() -> None:
     body = "REPLACE INTO c (id, n) VALUES (NEW.id, NEW.n)"
     assert named(body, "INSERT") == []
     assert named(body, "INSERT", is_before=True) != []
+
+
+@pytest.mark.parametrize(
+    ("column", "set_before", "is_apart"),
+    [
+        ("code", frozenset(), True),
+        ("code", frozenset({"n"}), True),
+        ("code", frozenset({"code"}), False),
+        ("code", None, False),
+        # of no key that takes no NULL
+        ("m", frozenset(), False),
+        ("may", frozenset(), False),
+    ],
+)
+def test_a_row_that_is_not_there_yet_is_told_apart_by_a_key_that_is_given_where_equal_ones_are_errors(
+    column: str, set_before: frozenset[str] | None, is_apart: bool
+) -> None:
+    for body in (
+        f"REPLACE INTO c (id, n) VALUES (NEW.{column}, NEW.n)",
+        f"UPDATE c SET n = NEW.n WHERE id = NEW.{column}",
+    ):
+        found = parts_of(body, "INSERT", is_before=True, set_before=set_before)
+        assert [part.among for part in found] == [TableKey("a", "fired") if is_apart else None], body
+    # which rows meet does not matter to it
+    [read] = parts_of("INSERT INTO c SELECT id, 1, 1, 1 FROM fired", "INSERT", is_before=True, set_before=frozenset())
+    assert read.among is None
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        Column("code", 9, "int", nullable=False, auto_increment=True),
+        Column("code", 9, "int", nullable=False, generated=Generated.STORED, expression="n + 1"),
+        Column("code", 9, "int", nullable=False, default="uuid_short()"),
+    ],
+)
+def test_a_value_that_the_server_makes_tells_no_row_apart_that_is_not_there_yet(
+    column: Column, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fired = TABLES[TableKey("a", "fired")]
+    monkeypatch.setitem(TABLES, fired.key, replace(fired, columns=(*fired.columns[:-1], column)))
+    body = "REPLACE INTO c (id, n) VALUES (NEW.code, NEW.n)"
+    assert [part.among for part in parts_of(body, "INSERT", is_before=True, set_before=frozenset())] == [None]
 
 
 FOUND = {

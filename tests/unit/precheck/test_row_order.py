@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from binlane.model import TableKey
-from binlane.precheck.statements.row_order import RowOrder
-from binlane.schema.programs import Program
+from binlane.model import Flavor, Item, ItemKind, LogPosition, SessionContext, TableKey
+from binlane.precheck.statements.body_parts import Body
+from binlane.precheck.statements.row_order import RowOrder, ends_at_equal_keys
+from binlane.schema.programs import MODE, Program
+from binlane.sql.logged_statement import LoggedText
+from binlane.sql.programs.comparison import Difference
 from tests.unit.precheck.situations import schema, situation
 
 VIEW = Program(TableKey("shop", "V"), "view", "select `a` from `t` limit 1")
@@ -22,3 +27,69 @@ def test_an_update_of_a_view_is_looked_at_by_the_view_s_own_name(settings: dict[
     assert order.view_of(TableKey("shop", "V")) is not None
     # a server with 0 has no view of that name
     assert (order.view_of(TableKey("shop", "v")) is not None) is bool(settings)
+
+
+KEY = TableKey("shop", "fired")
+
+
+@pytest.mark.parametrize(
+    ("sql", "session", "ends"),
+    [
+        ("INSERT INTO fired SELECT * FROM t", SessionContext(), True),
+        ("INSERT INTO Fired (a) SELECT REPLACE(s, 'a', 'b') FROM t", SessionContext(), True),
+        ("INSERT INTO fired VALUES (1), (2)", SessionContext(error_code=1062), False),
+        ("INSERT INTO fired SELECT * FROM t", SessionContext(unique_checks=False), False),
+        ("INSERT IGNORE INTO fired SELECT * FROM t", SessionContext(), False),
+        ("REPLACE INTO fired SELECT * FROM t", SessionContext(), False),
+        ("INSERT INTO fired SELECT * FROM t ON DUPLICATE KEY UPDATE a = 1", SessionContext(), False),
+        ("LOAD DATA INFILE 'f' INTO TABLE fired", SessionContext(), False),
+        ("UPDATE fired SET a = 1", SessionContext(), False),
+        # its trigger may do anything there
+        ("INSERT INTO other SELECT * FROM t", SessionContext(), False),
+        ("INSERT INTO elsewhere.fired SELECT * FROM t", SessionContext(), False),
+    ],
+)
+def test_only_a_plain_insert_into_the_table_itself_ends_where_two_rows_have_one_key(
+    sql: str, session: SessionContext, ends: bool
+) -> None:
+    item = Item(ItemKind.STATEMENT, sql.encode(), context=replace(session, database="shop"))
+    text = LoggedText.of(5, LogPosition("log", 4), item, Flavor.MARIADB)
+    assert text is not None
+    assert ends_at_equal_keys(text, KEY) is ends
+
+
+@pytest.mark.parametrize(
+    ("other", "time", "expected"),
+    [
+        ("SET @n = 1", "BEFORE INSERT", {"b"}),
+        ("SET NEW.`A` = 1, `new`.c := 2", "BEFORE INSERT", {"a", "b", "c"}),
+        ("SET NEW.a = 1", "AFTER INSERT", {"b"}),
+        ("CALL p(NEW.a)", "BEFORE INSERT", None),
+        ("SELECT 1 INTO NEW.a", "BEFORE INSERT", None),
+        (None, "BEFORE INSERT", None),
+    ],
+)
+def test_what_any_trigger_in_front_of_a_row_may_set_is_not_given(
+    other: str | None, time: str, expected: set[str] | None
+) -> None:
+    own = Program(KEY, "trigger", "SET NEW.b = 1", name="one", time="BEFORE INSERT")
+    beside = (replace(own, text=other, name="two", time=time), Program(TableKey("shop", "x"), "trigger", None))
+    made = situation()
+    vars(made).update(stored_triggers=((), (own, *beside)))
+    body = Body(Difference(KEY, "trigger", "", "", is_trigger=True), "shop", (), by_definer=True, is_before=True)
+
+    assert RowOrder(made)._set_before(body) == (None if expected is None else frozenset(expected))
+    assert RowOrder(made)._set_before(body._replace(is_before=False)) is None
+    bare = replace(own, text="p(NEW.a)", facts={MODE: "ORACLE"})
+    vars(made).update(stored_triggers=((), (own, bare)))
+    assert RowOrder(made)._set_before(body) is None
+
+
+def test_a_trigger_that_the_window_makes_may_set_anything() -> None:
+    sql = b"CREATE TRIGGER tr BEFORE INSERT ON fired FOR EACH ROW SET @n = 1"
+    item = Item(ItemKind.DDL, sql, context=SessionContext(database="shop"))
+    text = LoggedText.of(5, LogPosition("log", 4), item, Flavor.MARIADB)
+    made = situation(texts=[text])
+    vars(made).update(stored_triggers=((), ()))
+    body = Body(Difference(KEY, "trigger", "", "", is_trigger=True), "shop", (), by_definer=True, is_before=True)
+    assert RowOrder(made)._set_before(body) is None

@@ -40,6 +40,8 @@ class BodyPart(NamedTuple):
     """It matters only for statements that change one of these tables."""
     numbers: bool = False
     """It matters only for statements that take a number of an AUTO_INCREMENT."""
+    among: TableKey | None = None
+    """It matters only for statements that may go on where two of their rows have one key of this table."""
     by_own_mode: bool = False
     """It matters only for statements without ONLY_FULL_GROUP_BY in their ``sql_mode``."""
 

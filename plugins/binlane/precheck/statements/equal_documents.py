@@ -35,7 +35,7 @@ from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.query_blocks import Block, Column, blocks, items, plain_column
-from binlane.sql.parse.row_effects import upserts
+from binlane.sql.parse.row_effects import set_of_row, upserts
 from binlane.sql.parse.row_order import of_tables
 from binlane.work.logged_statements import LaneStatement
 
@@ -120,7 +120,7 @@ class _Documents:
             yield BodyPart(what, needs_rows=False)
         # of such a column MySQL has read the value before
         if "UPDATE" in body.events and body.is_before and not self.is_one_family:
-            for column in _set_of_row(body.tokens):
+            for column in set_of_row(body.tokens):
                 if self._is_document(body.difference.key, column):
                     yield BodyPart(_named(body.difference.key, column), needs_rows=False)
 
@@ -281,13 +281,6 @@ def _assigned(tokens: Sequence[Token]) -> Iterator[tuple[Column, Sequence[Token]
         middle = next((at for at, token in enumerate(item) if is_symbol(token, "=", ":=")), len(item))
         if (column := plain_column(item[:middle])) is not None:
             yield column, item[middle + 1 :]
-
-
-def _set_of_row(tokens: Sequence[Token]) -> Iterator[str]:
-    """The columns of the row that a trigger sets: ``NEW.a = ...``."""
-    for at in range(len(tokens) - 3):
-        if tokens[at].upper == "NEW" and is_symbol(tokens[at + 1], ".") and is_symbol(tokens[at + 3], "=", ":="):
-            yield tokens[at + 2].text
 
 
 def _named(key: TableKey, column: str) -> str:

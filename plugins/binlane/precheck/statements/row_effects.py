@@ -37,18 +37,28 @@ from binlane.sql.programs.of_server import catches_errors
 
 
 def effects_in_turn(
-    body: Body, table_of: Callable[[TableKey], Table | None], beside: Iterable[TableKey]
+    body: Body,
+    table_of: Callable[[TableKey], Table | None],
+    beside: Iterable[TableKey],
+    set_before: Collection[str] | None = None,
 ) -> Iterator[BodyPart]:
-    """What of a body shows the order of rows. ``beside``: tables that other triggers of the same table change."""
+    """What of a body shows the order of rows. ``beside``: tables that other triggers of the same table change.
+    ``set_before``: the columns, in lower case, that the triggers in front of an INSERT into it may set; None: any."""
 
     def written(key: TableKey) -> Table | None:
         table = table_of(key)
         # a view may show other columns than those of the keys that rows meet on
         return None if table is None or table.engine == DERIVED else table
 
-    rows = _Rows(body, table_of(body.difference.key) if body.events else None, written)
-    yield from rows.assigned()
-    yield from rows.upserted()
+    fired = table_of(body.difference.key) if body.events else None
+    if body.is_before and "INSERT" in body.events:
+        # of a row that is not there yet: an AUTO_INCREMENT is 0, and no key has told its values apart
+        found = _Rows(body, fired, None, written).parts()
+        rows = _Rows(body, fired, None if fired is None else _with_given_keys(fired, set_before), written)
+        apart = frozenset(rows.parts())
+        yield from (part if part in apart else part._replace(among=body.difference.key) for part in found)
+    else:
+        yield from _Rows(body, fired, fired, written).parts()
     # at worst two tables are taken for one
     compared = ANY_CASE.table
     read, changed_here = set(map(compared, reads(body.tokens, body.database))), writes(body.tokens, body.database)
@@ -74,13 +84,20 @@ _IN_TURN: Final = {
 class _Rows:
     """The rows that fire a trigger, or are at hand in a routine, and what the body makes of them."""
 
-    def __init__(self, body: Body, fired: Table | None, written: Callable[[TableKey], Table | None]) -> None:
+    def __init__(
+        self, body: Body, fired: Table | None, told: Table | None, written: Callable[[TableKey], Table | None]
+    ) -> None:
+        """``told``: the firing table with the keys that tell its rows apart; None: none does."""
         self.body = body
         self.fired = fired
+        self.told = told
         self.written = written
         self.variables = types_of_variables(body.tokens, body.parameters)
-        # of a row that is not there yet: an AUTO_INCREMENT is 0, and no key has told its values apart
-        self.told = None if body.is_before and "INSERT" in body.events else fired
+
+    def parts(self) -> Iterator[BodyPart]:
+        """What they leave otherwise in another order."""
+        yield from self.assigned()
+        yield from self.upserted()
 
     def assigned(self) -> Iterator[BodyPart]:
         """What the UPDATEs leave otherwise in another order."""
@@ -212,6 +229,23 @@ class _Rows:
             return _column(changed, name.name)
 
         return found
+
+
+def _with_given_keys(fired: Table, set_before: Collection[str] | None) -> Table:
+    """The table with those of its unique keys whose values a row has in front of its INSERT as it has them then. Where
+    two rows have one value, it ends with 1062."""
+    columns = {each.name.lower(): each for each in fired.columns}
+
+    def is_given(key: Key, part: KeyColumn) -> bool:
+        column = columns.get((part.name or "").lower())
+        if column is None or set_before is None or (part.name or "").lower() in set_before:
+            return False
+        is_plain = column.generated is None and not column.auto_increment
+        is_literal = column.default is None or column.default.startswith("'")
+        return is_plain and is_literal and (key.primary or not column.nullable)
+
+    keys = (key for key in fired.keys if key.unique and all(is_given(key, part) for part in key.columns))
+    return replace(fired, keys=tuple(keys))
 
 
 _Pairs: TypeAlias = Sequence[tuple[Definition, Column]]

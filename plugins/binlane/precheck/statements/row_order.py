@@ -29,7 +29,7 @@ from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.made_table import MadeColumn, MadeTable, altered_table, made_table
 from binlane.sql.parse.query_blocks import NO_QUERIES, Query
-from binlane.sql.parse.row_effects import writes
+from binlane.sql.parse.row_effects import may_set_of_row, writes
 from binlane.sql.parse.row_order import (
     BESIDE_GROUP,
     OrderedPart,
@@ -45,6 +45,8 @@ from binlane.sql.parse.row_order import (
 )
 from binlane.sql.parse.unsafe import is_one_row, is_query_of_rows, row_verb
 from binlane.sql.parse.view_columns import with_column_list
+from binlane.sql.programs.reach import folded
+from binlane.sql.sql_modes import calls_bare
 from binlane.work.logged_statements import LaneStatement
 
 _FELT: Final = re.compile(
@@ -88,6 +90,14 @@ def takes_rows(situation: Situation) -> bool:
 def takes_number(logged: LaneStatement) -> bool:
     """Whether the statement, or what is behind it, has taken a number: only then the log has an INSERT_ID."""
     return logged.item.context is not None and logged.item.context.insert_id is not None
+
+
+def ends_at_equal_keys(text: LoggedText, key: TableKey) -> bool:
+    """Whether a statement inserts rows into a table itself, and has ended without an error, so that none of them have
+    one key: an INSERT that neither leaves rows out nor changes others."""
+    is_insert = row_verb(text.tokens) == "INSERT" and {"IGNORE", "DUPLICATE"}.isdisjoint(text.words)
+    is_whole = not text.context.error_code and text.context.unique_checks is not False
+    return is_insert and is_whole and folded(key) in map(folded, text.facts.written)
 
 
 @dataclass
@@ -135,6 +145,8 @@ class RowOrder:
                 continue
             if part.numbers and not takes_number(logged):
                 continue
+            if part.among is not None and text is not None and ends_at_equal_keys(text, part.among):
+                continue
             if part.by_own_mode and text is not None and has_full_group_by(text.context):
                 continue
             if (
@@ -163,7 +175,7 @@ class RowOrder:
         for key in written_in(body.tokens, body.database):
             if self.is_numbered(key):
                 yield BodyPart(f"an AUTO_INCREMENT of {key}", needs_rows=True, numbers=True)
-        yield from effects_in_turn(body, table_of, self._beside(body))
+        yield from effects_in_turn(body, table_of, self._beside(body), self._set_before(body))
 
     def _beside(self, body: Body) -> Iterator[TableKey]:
         """What the triggers of the same table change."""
@@ -177,6 +189,23 @@ class RowOrder:
                 yield from writes(
                     tokens_of(each.text, self.situation.plan.flavor, each.sql_mode) or (), each.key.database
                 )
+
+    def _set_before(self, body: Body) -> frozenset[str] | None:
+        """The columns of a row that the triggers of its table may set in front of its INSERT; None: any."""
+        # few windows need it
+        from binlane.sql.temporary_routines import tokens_of
+
+        key, found = body.difference.key, set[str]()
+        if not body.is_before or any(key in text.facts.triggered for text in self.situation.every_text):
+            return None
+        for each in itertools.chain(*self.situation.stored_triggers):
+            if folded(each.key) == folded(key) and "BEFORE" in each.time.upper():
+                tokens = tokens_of(each.text, self.situation.plan.flavor, each.sql_mode)
+                columns = None if tokens is None or calls_bare(each.sql_mode) else may_set_of_row(tokens)
+                if columns is None:
+                    return None
+                found |= columns
+        return frozenset(found)
 
     def view_of(self, key: TableKey) -> Sequence[Token] | None:
         """What a view takes its rows by; of one that differs, or is made by the window, any text that it has."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum, auto
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from binlane.model import TableKey
@@ -18,6 +19,8 @@ from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.query_blocks import Block, Column, blocks, call_end, columns_in, items, plain_column
 from binlane.sql.parse.row_order import written_in
 
+_SETTING: Final = frozenset({"CALL", "FETCH", "GET"})
+"""Statements that may set what they name."""
 FIRING: Final = ("new", "old")
 """The qualifiers of the row that fires a trigger."""
 _OF_THE_ROW: Final = frozenset({*FIRING, "inserting", "updating", "deleting"})
@@ -267,6 +270,22 @@ def _declared(tokens: Sequence[Token]) -> Iterator[tuple[str, Sequence[Token]]]:
         if names:
             end = next((each for each in range(behind, len(tokens)) if is_symbol(tokens[each], ";")), len(tokens))
             yield from ((name, tokens[behind - 1 : end]) for name in names)
+
+
+def set_of_row(tokens: Sequence[Token]) -> Iterator[str]:
+    """The columns of the row that a trigger sets: ``NEW.a = ...``."""
+    for at in range(len(tokens) - 3):
+        is_qualified = tokens[at].text.lower() == FIRING[0] and is_symbol(tokens[at + 1], ".")
+        if is_qualified and is_symbol(tokens[at + 3], "=", ":="):
+            yield tokens[at + 2].text
+
+
+def may_set_of_row(tokens: Sequence[Token]) -> frozenset[str] | None:
+    """The columns of the row that a trigger may set, in lower case; None: any, by an argument of a procedure, say."""
+    is_into_row = any(one.upper == "INTO" and other.text.lower() == FIRING[0] for one, other in pairwise(tokens))
+    if is_into_row or any(token.upper in _SETTING for token in tokens):
+        return None
+    return frozenset(map(str.lower, set_of_row(tokens)))
 
 
 def change_of(column: str, value: Sequence[Token]) -> Change:

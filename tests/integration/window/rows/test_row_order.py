@@ -369,3 +369,30 @@ def test_what_a_key_or_the_text_settles_is_applied_as_it_is(channel_of: ChannelO
     run_on(channel.source, "USE tenant_1", "SET binlog_format = STATEMENT", *SETTLED)
     assert channel.run() is not None
     channel.assert_equal()
+
+
+@FAMILIES
+def test_rows_in_front_of_a_plain_insert_are_told_apart_by_the_key_that_they_have(
+    channel_of: ChannelOf, family: Flavor
+) -> None:
+    channel = channel_of(family, family)
+    channel.on_both(
+        "CREATE DATABASE tenant_1",
+        "CREATE TABLE tenant_1.given (code INT, n INT)",
+        "CREATE TABLE tenant_1.t (code INT PRIMARY KEY, n INT)",
+        "CREATE TABLE tenant_1.mirror (code INT PRIMARY KEY, n INT)",
+        "CREATE TRIGGER tenant_1.mirrored BEFORE INSERT ON tenant_1.t FOR EACH ROW "
+        "REPLACE INTO mirror VALUES (NEW.code, NEW.n)",
+    )
+    for server, order in ((channel.source, "DESC"), (channel.target, "ASC")):
+        rows = " UNION ALL ".join(f"SELECT {code} AS code, {code} * 2 AS n" for code in range(1, 9))
+        run_on(server, f"INSERT INTO tenant_1.given SELECT * FROM ({rows}) AS r ORDER BY code {order}", log=False)
+    statements = "USE tenant_1", "SET binlog_format = STATEMENT"
+
+    run_on(channel.source, *statements, "INSERT INTO t SELECT * FROM given")
+    assert channel.run() is not None
+    channel.assert_equal()
+
+    run_on(channel.source, *statements, "INSERT IGNORE INTO t SELECT code + 5, n FROM given")
+    with pytest.raises(PrecheckError, match="row-order"):
+        channel.run()
