@@ -189,6 +189,40 @@ def test_a_plan_of_other_inputs_is_refused_by_the_inputs_name(channel: Channel, 
     channel.assert_equal()
 
 
+CALLS: Final[list[object]] = []
+
+
+def called(*arguments: object) -> None:
+    CALLS.append(arguments)
+
+
+@pytest.mark.parametrize("key", ["assigner", "consistency"])
+def test_a_plan_job_calls_no_code_that_the_work_folder_names(
+    channel: Channel, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], key: str
+) -> None:
+    """Behind the extraction, before any step compares what the plan job has read."""
+    run_on(channel.source, "CREATE DATABASE tenant_1", "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, v INT)")
+    extract, folders = steps.extract, list[Path]()
+
+    def attacked(*arguments: Any, **named: Any) -> dict[str, Any]:
+        window = extract(*arguments, **named)
+        file = Path(window["work"]) / "channel.json"
+        file.write_text(json.dumps({**json.loads(file.read_text()), key: f"{__name__}:called"}))
+        folders.append(file.parent)
+        return window
+
+    monkeypatch.setattr(steps, "extract", attacked)
+    # a dry run, of which the target knows nothing, and a window
+    for command in ("plan", "run"):
+        assert channel.cli(command, CHANNEL) == 1
+        assert "channel.json: expected SHA-256" in " ".join(capsys.readouterr().err.split())
+    monkeypatch.undo()
+    assert not CALLS
+    shutil.rmtree(folders[-1])
+    channel.run()
+    channel.assert_equal()
+
+
 def test_a_plan_that_nobody_vouches_for_is_made_again_and_a_replaced_one_is_named(channel: Channel) -> None:
     _, window = _windows(channel)
     work = WorkFolder(window["work"])

@@ -9,6 +9,7 @@ from airflow.sdk import Context
 from binlane.config import ChannelConfig
 from binlane.orchestration.airflow.spark_operator import PlanJobOperator
 from binlane.orchestration.plan_job.window_engine import WindowEngine
+from binlane.work.files import WorkFolder
 
 
 class Told:
@@ -33,8 +34,8 @@ def task(channel: ChannelConfig, folder: str, word: str = "spark") -> PlanJobOpe
         task_id="filter",
         channel=channel,
         engine_of=lambda _: WindowEngine(word),
+        folder_of=lambda _: WorkFolder(folder),
         properties={},
         application="job.py",
-        application_args=["--work", folder],
         conn_id=channel.spark.connection,
     )

@@ -158,7 +158,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
         *("health", "orchestration", "orchestration.announcing", "orchestration.extraction", "orchestration.commands"),
     ),
     "orchestration.airflow": (
-        *(*BASE, *CONFIG, "safe_text", *STATE, "apply", "bootstrap", "health"),
+        *(*BASE, *CONFIG, "safe_text", *STATE, "work", "apply", "bootstrap", "health"),
         *("orchestration", "orchestration.plan_job", "orchestration.announcing", "orchestration.commands"),
         "orchestration.commands.copies",
     ),

@@ -77,7 +77,7 @@ from binlane.state.windows import (
 )
 from binlane.work import files
 from binlane.work.files import Digests, WorkFolder, room_needed
-from binlane.work.plan_inputs import read_inputs
+from binlane.work.plan_inputs import INPUTS, read_inputs
 from binlane.work.plan_job.made import forget_made, made_here
 from binlane.work.planned import PlannedLanes
 from binlane.work.replaced_tables import replaced_tables
@@ -235,7 +235,7 @@ def _extract_next(
     log.info("window %s: %s in %s", window, transactions, segments)
     if not request.dry_run:
         begin_step(engine, channel.name, RunStep.PLAN, window, total=len(manifest.segments))
-    return _answer(state, folder=folder, manifest=manifest, dry_run=request.dry_run)
+    return _answer(state, folder=folder, manifest=manifest, inputs=digests, dry_run=request.dry_run)
 
 
 def _keep_synced(channel: ChannelConfig, endpoints: Endpoints, since: float | None) -> None:
@@ -289,6 +289,18 @@ def _kept_if_whole(folder: WorkFolder) -> Iterator[None]:
     except BaseException:
         folder.remove()
         raise
+
+
+@_step
+def inputs_folder(channel: ChannelConfig, endpoints: Endpoints, window: Answer) -> WorkFolder:
+    """The folder of a window that ``extract`` has answered, for the plan job: with the digests that the target has
+    recorded of its files, and of a dry run, which the target does not know, those of the answer."""
+    folder = WorkFolder.of_window(window["work"], window["inputs"])
+    with engine_of(endpoints.target).connect() as connection:
+        found = read_window(connection, channel.name, folder.name)
+    if found is None or found.bounds.work.digests is None:
+        return folder
+    return dataclasses.replace(folder, digests=found.bounds.work.digests)
 
 
 @_step
@@ -643,7 +655,7 @@ def _adopt_unfinished(
         total, named = len(inputs.manifest.segments), window.bounds.window_id
         begin_step(engine_of(endpoints.target), channel.name, RunStep.PLAN, named, total=total)
     made = plans.uri if planned else None
-    return _answer(state, folder=folder, manifest=inputs.manifest, plan=made, resumed=True)
+    return _answer(state, folder=folder, manifest=inputs.manifest, inputs=inputs.digests, plan=made, resumed=True)
 
 
 def _kept_inputs(endpoints: Endpoints, window: Window) -> KeptInputs | None:
@@ -700,6 +712,7 @@ def _answer(
     *,
     folder: WorkFolder | None = None,
     manifest: Manifest | None = None,
+    inputs: Digests | None = None,
     plan: str | None = None,
     finished: bool = False,
     dry_run: bool = False,
@@ -710,6 +723,7 @@ def _answer(
     return {
         "window": None if manifest is None else manifest.window,
         "work": None if folder is None else folder.uri,
+        "inputs": None if inputs is None else {name: inputs[name] for name in INPUTS},
         "segments": 0 if manifest is None else len(manifest.segments),
         "transactions": 0 if manifest is None else manifest.transactions,
         "watermark": state.watermark.seqno,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, lru_cache, partial
 from typing import Final
@@ -14,6 +14,7 @@ from binlane.binlog.reader import LogReader
 from binlane.binlog.wire import Buffer
 from binlane.choices import Reduce
 from binlane.errors import PlanError
+from binlane.extension import is_class_path
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 from binlane.plan.block.bound_statements import BoundStatements
@@ -32,6 +33,9 @@ from binlane.work.files import Digests, WorkFolder, digest_of
 from binlane.work.folder_formats import check_formats
 from binlane.work.memory_map import mapped
 from binlane.work.prepared_groups import SegmentGroups
+
+INPUTS: Final = (files.MANIFEST, files.CHANNEL, files.SCHEMA)
+"""The files of a window's folder that its plan is made of, besides the segments."""
 
 
 class Inputs:
@@ -97,7 +101,7 @@ class Inputs:
 
 
 def _input_files(folder: WorkFolder) -> dict[str, bytes]:
-    return {name: folder.read(name) for name in (files.MANIFEST, files.CHANNEL, files.SCHEMA)}
+    return {name: folder.read(name) for name in INPUTS}
 
 
 def _key(data: Mapping[str, bytes]) -> str:
@@ -108,7 +112,7 @@ def plan_digest(work: str) -> str | None:
     """The digest of the plan in a window's folder, None if there is no plan. Raises PlanError for files of another
     release that this one cannot read."""
     folder = WorkFolder.of_window(work)
-    plans = folder.plans(read_inputs(folder).key)
+    plans = folder.plans(_inputs_in(folder).key)
     if not plans.exists(files.PLAN):
         return None
     check_formats(plans)
@@ -118,7 +122,7 @@ def plan_digest(work: str) -> str | None:
 @lru_cache(maxsize=2)
 def inputs_of(uri: str, key: str) -> Inputs:
     """The inputs named by ``key``, for a worker. Raises PlanError if the folder holds other inputs by now."""
-    inputs = read_inputs(WorkFolder.of_window(uri))
+    inputs = _inputs_in(WorkFolder.of_window(uri))
     if inputs.key != key:
         raise PlanError(
             f"{uri}: expected the inputs {key}, found {inputs.key}: another run has replaced them; "
@@ -129,9 +133,34 @@ def inputs_of(uri: str, key: str) -> Inputs:
     return inputs
 
 
-def read_inputs(folder: WorkFolder) -> Inputs:
-    """Manifest, settings and schema, as the folder has them now. Parsed once, if they are asked for again before
-    another window's: the steps of a command, and a page of a window, ask several times."""
+def read_inputs(folder: WorkFolder, classes: Collection[str] = ()) -> Inputs:
+    """Manifest, settings and schema, as the folder has them now.
+
+    ``classes``: of the site's own that a folder without known digests may name. Raises PlanError for files that are not
+    those of the digests, and, where no digests are known, for settings that name other code to call.
+    """
+    inputs = _inputs_in(folder)
+    if folder.digests is None:
+        _require_no_code(folder, inputs.settings, classes)
+    return inputs
+
+
+def _require_no_code(folder: WorkFolder, settings: PlanSettings, classes: Collection[str]) -> None:
+    """Who can write to the work folder must not choose the code that the reader's process runs."""
+    named = {"lanes.consistency": settings.consistency, "lanes.assigner": settings.assigner}
+    for key, word in named.items():
+        if is_class_path(word) and word not in classes:
+            raise PlanError(
+                f"{folder.uri}/{files.CHANNEL}: {key}: expected one of binlane's own words in a file whose digest is "
+                f"not known here, found the code {word}, which is not called: who can write to the work folder could "
+                "name any. A window that `binlane run` or the DAG plans has its digests; a spark-submit of your own "
+                "gets them by --digests"
+            )
+
+
+def _inputs_in(folder: WorkFolder) -> Inputs:
+    """Parsed once, if they are asked for again before another window's: the steps of a command, and a page of a window,
+    ask several times."""
     check_formats(folder)
     data = _input_files(folder)
     key = folder.uri, _key(data)

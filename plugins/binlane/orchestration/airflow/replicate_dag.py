@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from binlane.orchestration.airflow.releases import CronDataIntervalTimetable
     from binlane.orchestration.plan_job.window_engine import WindowEngine
     from binlane.orchestration.request import WindowRequest
+    from binlane.work.files import WorkFolder
 
     Node = BaseOperator | MappedOperator
     Nodes = Mapping[Kind, Node]
@@ -254,13 +255,17 @@ def _filter(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
     def engine_of(context: Context) -> WindowEngine:
         return engine_for(channel, _form(context).engine, _window(context)["segments"])
 
-    work = f"{{{{ ti.xcom_pull(task_ids='{Kind.EXTRACT.value}', key='{WINDOW_KEY}')['work'] }}}}"
+    def folder_of(context: Context) -> WorkFolder:
+        from binlane.orchestration import steps
+
+        return steps.inputs_folder(channel, endpoints_of(channel), _window(context))
+
     return PlanJobOperator(
         **_arguments(step),
         channel=channel,
         engine_of=engine_of,
+        folder_of=folder_of,
         application=str(PLAN_JOB),
-        application_args=["--work", work],
         conn_id=channel.spark.connection,
         name=f"binlane {channel.name}",
         properties=spark_properties(channel.spark.conf),

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from binlane.config import ChannelConfig
     from binlane.orchestration.plan_job.window_engine import WindowEngine
+    from binlane.work.files import WorkFolder
 
 
 ENGINE_KEY: Final = "engine"
@@ -58,18 +59,21 @@ class _PlanJob(SparkSubmitOperator):
         *,
         channel: ChannelConfig,
         engine_of: Callable[[Context], WindowEngine],
+        folder_of: Callable[[Context], WorkFolder],
         properties: Mapping[str, str],
         **arguments: Any,
     ) -> None:
         super().__init__(**arguments)
-        self._channel, self._engine_of = channel, engine_of
+        self._channel, self._engine_of, self._folder_of = channel, engine_of, folder_of
         self._given = dict(properties)
         self._output = JobOutput()
 
     def execute(self, context: Context) -> Any:
         """Run the job and wait for its end."""
         engine = self._engine_of(context)
-        by, run = self._way(engine.word)
+        with airflow_errors(self._channel.name):
+            work = self._folder_of(context)
+        by, run = self._way(engine.word, work)
         name = f"{engine}, {by}"
         self.log.info("plan job by %s", name)
         context["ti"].xcom_push(ENGINE_KEY, name)
@@ -78,29 +82,23 @@ class _PlanJob(SparkSubmitOperator):
         # imported only if needed, as below
         from binlane.orchestration.plan_job import engines
 
-        context["ti"].xcom_push(MADE_KEY, engines.made_of(self._work))
+        context["ti"].xcom_push(MADE_KEY, engines.made_of(work.uri))
 
-    def _way(self, word: str) -> tuple[str, Callable[[Context], object]]:
+    def _way(self, word: str, work: WorkFolder) -> tuple[str, Callable[[Context], object]]:
         """What runs the job, in words, and the call that runs it."""
         # imported only if needed: a DAG file is parsed in every task process
         from binlane.orchestration.plan_job import engines
 
-        work = self._work
         if word != PlanEngine.SPARK:
             return f"on {socket.gethostname()}", lambda _: engines.run_by(word, self._channel, work)
         if (remote := _connect_url(str(self._conn_id))) is not None:
             return "Spark Connect", lambda _: engines.connect(self._channel, work, remote)
-        return "spark-submit", self._submit
+        return "spark-submit", lambda context: self._submit(context, work)
 
-    @property
-    def _work(self) -> str:
-        """The URI of the window's folder."""
-        assert self.application_args is not None
-        return str(self.application_args[-1])
-
-    def _submit(self, context: Context) -> None:
+    def _submit(self, context: Context, work: WorkFolder) -> None:
         from binlane.orchestration.plan_job import engines
 
+        self.application_args = engines.job_arguments(work)
         given = with_token(self._given)
         for value in secrets_of(given):
             mask_secret(value)
@@ -114,7 +112,7 @@ class _PlanJob(SparkSubmitOperator):
                 if self._output.error is None:
                     raise
                 raise self._output.error from exc
-        engines.take_answer_of(self._work, given)
+        engines.take_answer_of(work.uri, given)
 
     def on_kill(self) -> None:
         """Ends a spark-submit; the other engines' processes and sessions end with this one."""
@@ -133,7 +131,8 @@ class _PlanJob(SparkSubmitOperator):
 
 
 class PlanJobOperator(WatchedTask, _PlanJob):
-    """``properties``: Spark properties, which may be secrets; ``engine_of``: the engine of a run's window."""
+    """``properties``: Spark properties, which may be secrets; ``engine_of``, ``folder_of``: of a run's window, its
+    engine and its folder."""
 
 
 def _connect_url(connection_id: str) -> str | None:

@@ -34,7 +34,7 @@ from binlane.source.segments import extract
 from binlane.source.start_position import OLDEST, begin
 from binlane.work import files
 from binlane.work.files import WorkFolder, room_needed
-from binlane.work.plan_inputs import read_inputs, segment_bytes
+from binlane.work.plan_inputs import Inputs, read_inputs, segment_bytes
 
 LAST: Final = "last"
 """In place of a window's name: the last one that the work folder keeps."""
@@ -87,9 +87,9 @@ def _of_next_window(asked: AdviceRequest) -> Counts | None:
     window = steps.extract(channel, endpoints, WindowRequest(asked.until or NOW, None, True, asked.lanes, None))
     if window["work"] is None:
         return None
-    work = WorkFolder.of_window(window["work"])
+    work = WorkFolder.of_window(window["work"], window["inputs"])
     try:
-        return _of_folder(work)
+        return _of_folder(read_inputs(work), work)
     finally:
         work.remove()
 
@@ -106,11 +106,12 @@ def _of_kept_window(asked: AdviceRequest, window: str) -> tuple[Counts, str]:
             f"--window: expected {LAST} or a window that {kept.uri} keeps, got {window!r}; "
             f"it keeps {', '.join(names[-_TOP:]) or 'none'}"
         )
-    return _of_folder(kept.child(name), asked.lanes), f"window {name} of {channel.name}"
+    work = kept.child(name)
+    inputs = read_inputs(work, {channel.lanes.consistency, channel.lanes.assigner})
+    return _of_folder(inputs, work, asked.lanes), f"window {name} of {channel.name}"
 
 
-def _of_folder(work: WorkFolder, lanes: int | None = None) -> Counts:
-    inputs = read_inputs(work)
+def _of_folder(inputs: Inputs, work: WorkFolder, lanes: int | None = None) -> Counts:
     settings = inputs.settings if lanes is None else replace(inputs.settings, lanes=lanes)
     return _counted(work, inputs.manifest, settings, inputs.schema)
 

@@ -51,6 +51,7 @@ from binlane.work.files import WorkFolder
 from binlane.work.plan_inputs import read_inputs
 from binlane.work.plan_job.early_scans import EarlyScans
 from binlane.work.plan_job.job_progress import plan_progress
+from binlane.work.plan_job.made import made_here
 
 if TYPE_CHECKING:
     from binlane.source.protocol import EventSource
@@ -163,12 +164,12 @@ def plan(call: Call, console: Terminal) -> View:
     window = steps.extract(channel, endpoints, call.request(dry_run=True))
     if window["work"] is None:
         return f"channel {call.channel}: nothing to apply, the watermark is at seqno {window['watermark']:,}"
-    work = WorkFolder.of_window(window["work"])
+    work = WorkFolder.of_window(window["work"], window["inputs"])
     try:
         with doing("plan job"):
             engine, _ = _filter(channel, call.engine, work, window["segments"])
         inputs = read_inputs(work)
-        found = read_plan(work.plans(inputs.key))
+        found = read_plan(replace(work, digests=made_here(work.uri)).plans(inputs.key))
         console.print(report.plan_view(found, engine, by_load=inputs.settings.places_by_load))
         begun = read_channel_status(endpoints, call.channel).window
         if begun is not None and begun.plan_digest is not None:
@@ -243,7 +244,7 @@ def apply_window(
             return window
         if window["plan"] is None:
             with _timed(seconds, "plan", console), _counted_segments(window, console):
-                work = WorkFolder.of_window(window["work"])
+                work = steps.inputs_folder(channel, endpoints, window)
                 with recorded_refusal(endpoints.target, channel.name, window["window"]):
                     plan_engine, plan = _filter(channel, engine, work, window["segments"], early)
     # while the check waits for the servers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import subprocess
@@ -25,7 +26,7 @@ from binlane.orchestration.plan_job.spark_submit import (
 )
 from binlane.plan.window_plan import WindowPlan
 from binlane.work.files import PLAN, Digests, WorkFolder
-from binlane.work.plan_inputs import read_inputs
+from binlane.work.plan_inputs import INPUTS, read_inputs
 from binlane.work.plan_job.early_scans import EarlyScans
 from binlane.work.plan_job.errors import error_of
 from binlane.work.plan_job.fork_server import LANES, PLANNING, fork_server_here
@@ -58,15 +59,15 @@ def early_scans(word: str, channel: ChannelConfig) -> EarlyScans:
     return EarlyScans((os.cpu_count() or 1) - 1, longest.get(word, 0))
 
 
-def connect(channel: ChannelConfig, work: str, remote: str) -> None:
-    """Run the plan job of the folder ``work`` (a URI) on a Spark Connect server (``sc://host:15002``), without a JVM
-    of its own."""
+def connect(channel: ChannelConfig, work: WorkFolder, remote: str) -> None:
+    """Run the plan job of a window's folder on a Spark Connect server (``sc://host:15002``), without a JVM of its
+    own."""
     if channel.spark.conf:
         log.info("not used: [spark.conf], which is for spark-submit; a Spark Connect server has properties of its own")
     # imported only if needed: pyspark is an extra of the package
     from binlane.spark_engine import plan_on_server
 
-    plan_on_server(remote, WorkFolder.of_window(work), channel.name)
+    plan_on_server(remote, work, channel.name)
 
 
 def submit(channel: ChannelConfig, work: WorkFolder) -> None:
@@ -75,7 +76,7 @@ def submit(channel: ChannelConfig, work: WorkFolder) -> None:
     Raises PlanError with the output of spark-submit.
     """
     if remote := os.environ.get(REMOTE):
-        connect(channel, work.uri, remote)
+        connect(channel, work, remote)
         return
     from binlane.readiness.machine import spark_submit
 
@@ -87,13 +88,21 @@ def submit(channel: ChannelConfig, work: WorkFolder) -> None:
         )
     environment = with_jvm_options({"PYSPARK_PYTHON": sys.executable, **without_airflow(os.environ), "PATH": path})
     with properties_file(given) as file:
-        command = [program, WITH_DEFAULTS, "--properties-file", file, str(PLAN_JOB), "--work", work.uri]
+        command = [program, WITH_DEFAULTS, "--properties-file", file, str(PLAN_JOB), *job_arguments(work)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0 or not work.plans(read_inputs(work).key).exists(PLAN):
         # Spark redirects the driver's standard error to its own standard output
         told = without_secrets(f"{done.stdout}\n{done.stderr}", given)
         raise error_of(" ".join(command), done.returncode, told)
     take_answer_of(work.uri, given)
+
+
+def job_arguments(work: WorkFolder) -> list[str]:
+    """The arguments of the plan job's file, for a window's folder and the digests of its inputs, if they are known."""
+    if work.digests is None:
+        return ["--work", work.uri]
+    digests = {name: work.digests[name] for name in INPUTS if name in work.digests}
+    return ["--work", work.uri, "--digests", json.dumps(digests)]
 
 
 class PlanRunner(Protocol):
@@ -127,9 +136,9 @@ def runner_of(word: str, key: str) -> PlanRunner:
     return chosen(PLAN_ENGINES, word, key)
 
 
-def run_by(word: str, channel: ChannelConfig, work: str) -> None:
-    """Run the plan job of the folder ``work`` (a URI) by an engine."""
-    runner_of(word, "spark.engine")(channel, WorkFolder.of_window(work))
+def run_by(word: str, channel: ChannelConfig, work: WorkFolder) -> None:
+    """Run the plan job of a window's folder by an engine."""
+    runner_of(word, "spark.engine")(channel, work)
 
 
 def require_engine(word: str, key: str) -> None:
