@@ -18,8 +18,11 @@ import pytest
 from binlane.bootstrap import row_copy
 from binlane.config.rules_digest import rules_digest
 from binlane.errors import PlanError, StateSchemaError
-from binlane.orchestration.commands.repair import apply_plan, make_plan, read_stored
+from binlane.orchestration.commands.repair import StoredPlan, apply_plan, make_plan, read_stored
 from binlane.orchestration.commands.verify import verify
+from binlane.repair.plan import DefinitionRepair, RepairPlan
+from binlane.servers.engines import engine_of
+from binlane.state.records.repairs import note_plan
 from binlane.verify.outcome import Options
 from tests.conftest import requires_mysql
 from tests.integration.bootstrap.conftest import either  # noqa: F401
@@ -122,18 +125,52 @@ def _each(channel: Channel, column: str, run: Callable[[], object]) -> None:
         assert _calls(channel) == [[], []], what
 
 
+def _written(channel: Channel, stored: StoredPlan, **changes: Any) -> RepairPlan:
+    """Another plan in the plan's file, with a digest of its own."""
+    plan = replace(stored.plan, **changes)
+    Path(stored.place).write_bytes(plan.to_json())
+    return plan
+
+
+def _repair(channel: Channel, stored: StoredPlan) -> None:
+    apply_plan(CHANNEL, channel.channels, read_stored(CHANNEL, stored.place))
+
+
+@pytest.mark.parametrize("attacked", ["mariadb"], indirect=True)
+def test_a_repair_runs_no_plan_that_was_not_made(attacked: Channel) -> None:
+    """Attacker: whoever can write to the work folder; the digest in the file is made anew."""
+    run_on(attacked.target, "DELETE FROM app.t0 WHERE id = 7", "INSERT INTO app.t0 VALUES (8, 0)", log=False)
+    attacked.write_channel('[filter.kinds]\ndelete = "ignore"\n')
+    _, stored = make_plan(CHANNEL, attacked.channels, Options(full=True))
+    [inserted] = stored.plan.rows
+    # a row that the filter keeps, and a statement that a repair leaves to an operator
+    for changes in (
+        {"rows": (inserted, replace(inserted, key=("8",), source=None))},
+        {"definitions": (DefinitionRepair("table", "app", "t0", ("index `k`",), ("ALTER TABLE app.t0 DROP n",)),)},
+    ):
+        _written(attacked, stored, **changes)
+        with pytest.raises(PlanError, match=r"which binlane\.repairs does not have.* nothing was repaired"):
+            _repair(attacked, stored)
+        assert attacked.target.query("SELECT id, n FROM app.t0") == [(8, 0)]
+    _written(attacked, stored)
+    _repair(attacked, stored)
+    assert attacked.target.query("SELECT id FROM app.t0 ORDER BY id") == [(7,), (8,)]
+
+
 @pytest.mark.parametrize("attacked", FAMILIES, indirect=True)
 def test_a_repair_writes_the_rows_of_keys_and_nothing_else(attacked: Channel) -> None:
-    """Attacker: whoever can write to the work folder; the digest in the file is made anew."""
+    """Attacker: whoever can write to the work folder, and to the schema ``binlane`` as well."""
     run_on(attacked.target, *(f"UPDATE app.t{at} SET n = 1" for at in range(len(ATTACKS))), log=False)
     _, stored = make_plan(CHANNEL, attacked.channels, Options(full=True))
     assert len(stored.plan.rows) == len(ATTACKS)
     for at, (what, (_, _, text)) in enumerate(ATTACKS.items()):
         [row] = (each for each in stored.plan.rows if each.table.table == f"t{at}")
-        Path(stored.place).write_bytes(replace(stored.plan, rows=(replace(row, key=tuple(text.split("|"))),)).to_json())
+        plan = _written(attacked, stored, rows=(replace(row, key=tuple(text.split("|"))),))
+        with engine_of(attacked.endpoints.target).begin() as connection:
+            note_plan(connection, CHANNEL, plan.digest, stored.place, plan.seqno, "attacker")
 
         with pytest.raises(PlanError, match=rf"app\.t{at}: the primary key or the plan has changed: .* nothing was re"):
-            apply_plan(CHANNEL, attacked.channels, read_stored(CHANNEL, stored.place))
+            _repair(attacked, stored)
 
         assert _calls(attacked) == [[], []], what
 

@@ -70,7 +70,7 @@ class DefinitionRepairer:
         if found is None:
             return "equal_rows"
         # the end of a group's statements creates its last objects
-        if not found.mend.statements or one.statements[-len(found.mend.statements) :] != found.mend.statements:
+        if not found.mend.is_run or one.statements[-len(found.mend.statements) :] != found.mend.statements:
             return "changed_rows"
         if not found.mend.made:
             with target_errors(str(one.schema_object)):

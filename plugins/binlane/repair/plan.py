@@ -50,7 +50,6 @@ class Action(StrEnum):
 class RowRepair:
     """One row; ``source`` and ``target`` are the texts of the verification."""
 
-    action: Action
     table: TableKey
     key: Key
     columns: tuple[str, ...]
@@ -63,6 +62,11 @@ class RowRepair:
     or a delete, all columns outside of the primary key."""
     primary_key: Values = ()
     """For the operator."""
+
+    @property
+    def action(self) -> Action:
+        """What is done, by which side has the row: what is shown and what is written cannot differ."""
+        return Action.of(self.source, self.target)
 
     @property
     def key_text(self) -> str:
@@ -137,7 +141,8 @@ class RepairPlan:
 
     @classmethod
     def from_json(cls, data: bytes, where: str) -> RepairPlan:
-        """Raises PlanError if the file is not a plan, or was changed after it was written."""
+        """Raises PlanError if the file is not a plan, or was damaged after it was written. Who changes it can give it
+        another digest: the target has that of the plan that was made (``state.records.repairs``)."""
         values = REPAIR.parsed(data, where)
         version, found = values.pop("format", None), values.pop("digest", None)
         if version != _FORMAT:
@@ -203,10 +208,10 @@ def plan_repair(
         if why:
             left.add(UnrepairedTable(one.table, why))
         else:
-            table, action = target.table(one.table), Action.of(one.source, one.target)
+            table = target.table(one.table)
             changes = changed_values(table, one.source, one.target, one.columns)
             named = key_values(table, one.key)
-            rows.append(RowRepair(action, one.table, one.key, one.columns, one.source, one.target, changes, named))
+            rows.append(RowRepair(one.table, one.key, one.columns, one.source, one.target, changes, named))
     rows.sort(key=lambda row: (str(row.table), row.key))
     definitions: dict[tuple[SchemaObject, tuple[str, ...]], DefinitionRepair] = {}
     for each in sorted(differences, key=_in_order):

@@ -209,7 +209,7 @@ VALUES: Final[Mapping[str, Mapping[str, Values]]] = {
     },
     "repairs": {
         "id": _ID, "channel": _CHANNEL, "digest": _SHA256, "plan": _TEXT, "seqno": _SEQNO, "requested_by": _TEXT,
-        "state": _words("running", "done"), "inserted": _COUNT, "updated": _COUNT, "deleted": _COUNT,
+        "state": _words("made", "running", "done"), "inserted": _COUNT, "updated": _COUNT, "deleted": _COUNT,
         "equal_rows": _COUNT, "changed_rows": _COUNT, "definitions": _COUNT, "started_at": _TIME, "ended_at": _TIME,
     },
     "drills": {

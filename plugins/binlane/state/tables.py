@@ -479,7 +479,8 @@ repairs = _table(
     # the watermark at which the plan was made and applied
     Column("seqno", _SEQNO, nullable=False),
     Column("requested_by", String(255), nullable=False),
-    # running or done; an interrupted repair stays running, and a repeated one has a new row
+    # made: a plan that nobody has applied yet, whose file is compared with the digest; running or done; an interrupted
+    # repair stays running, and a repeated one has a new row
     Column("state", String(10), nullable=False),
     Column("inserted", BigInteger, nullable=False),
     Column("updated", BigInteger, nullable=False),

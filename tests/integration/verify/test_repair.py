@@ -17,7 +17,8 @@ from binlane.orchestration.request import WindowRequest
 from binlane.repair import execution as run_module
 from binlane.repair.execution import RepairResult
 from binlane.repair.plan import Action, RepairPlan
-from binlane.state.records.repairs import save_repair
+from binlane.servers.engines import engine_of
+from binlane.state.records.repairs import note_plan, save_repair
 from binlane.verify.outcome import Options
 from binlane.work.files import WorkFolder
 from binlane.work.plan_job.job import InProcess, run_plan_job
@@ -195,6 +196,9 @@ def test_a_plan_that_no_longer_fits_is_refused_and_nothing_is_written(drifted: C
     refused(PlanError, "the plan was changed after it was written", str(other))
     moved = RepairPlan(CHANNEL, "another", stored.plan.seqno, stored.plan.rows, ())
     other.write_bytes(moved.to_json())
+    refused(PlanError, r"found the digest \w+, which binlane\.repairs does not have", str(other))
+    with engine_of(drifted.endpoints.target).begin() as connection:
+        note_plan(connection, CHANNEL, moved.digest, str(other), moved.seqno, "somebody")
     refused(PlanError, "where the plan was made, found", str(other))
     elsewhere = RepairPlan("elsewhere", stored.plan.uuid, stored.plan.seqno, stored.plan.rows, ())
     other.write_bytes(elsewhere.to_json())

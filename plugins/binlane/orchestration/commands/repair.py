@@ -12,7 +12,7 @@ from binlane.apply.target_state import target_state
 from binlane.bootstrap.sessions import Session, read_session, write_session
 from binlane.choices import FilterKind, FilterPolicy
 from binlane.config import ChannelConfig
-from binlane.connections import Endpoints, Resolver
+from binlane.connections import Endpoint, Endpoints, Resolver
 from binlane.errors import ConfigError, PlanError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
@@ -29,6 +29,7 @@ from binlane.schema.model import Schema
 from binlane.servers.engines import engine_of
 from binlane.source.proved import prove_log
 from binlane.state.channels import read_channel
+from binlane.state.records.repairs import is_made, note_plan
 from binlane.state.records.verifications import DRIFT
 from binlane.verify.definitions.comparison import Definitions
 from binlane.verify.outcome import Options, Outcome
@@ -53,7 +54,8 @@ class StoredPlan:
 def make_plan(
     name: str, folder: Path, options: Options, *, resolve: Resolver | None = None
 ) -> tuple[Outcome, StoredPlan]:
-    """Verify, and store a plan to correct the drift. Only the verification's state is written to the target."""
+    """Verify, and store a plan to correct the drift. Only the verification's state and the plan's digest are written to
+    the target."""
     channel, endpoints = load(name, folder, resolve)
     outcome = verify_channel(channel, endpoints, options)
     with target_state(endpoints.target) as engine, engine.connect() as connection:
@@ -69,7 +71,11 @@ def make_plan(
     file = f"{plan.seqno:012d}-{plan.digest[:8]}.json"
     with room_needed(channel.work.uri):
         place.write_once(file, plan.to_json())
-    return outcome, StoredPlan(plan, f"{place.uri}/{file}")
+    stored = StoredPlan(plan, f"{place.uri}/{file}")
+    if plan.is_needed:
+        with target_state(endpoints.target) as engine, engine.begin() as connection:
+            note_plan(connection, channel.name, plan.digest, stored.place, plan.seqno, whoami())
+    return outcome, stored
 
 
 def _keeps_rows(channel: ChannelConfig, target: Schema) -> bool:
@@ -79,7 +85,8 @@ def _keeps_rows(channel: ChannelConfig, target: Schema) -> bool:
 
 
 def read_stored(name: str, place: str) -> StoredPlan:
-    """A stored plan. Raises PlanError for a plan of another channel or a changed one."""
+    """A stored plan. Raises PlanError for a plan of another channel or a damaged one; ``apply_plan`` asks the target
+    whether it was made."""
     parent, file = posixpath.split(place)
     work = WorkFolder(parent or ".")
     if not work.exists(file):
@@ -100,15 +107,29 @@ def apply_plan(name: str, folder: Path, stored: StoredPlan, *, resolve: Resolver
         target_state(endpoints.target),
         audited(endpoints.target, name, "verify --repair", digest=digest),
         driver_errors(),
-        compared_servers(channel, endpoints) as found,
         contextlib.ExitStack() as stack,
     ):
+        _require_made(endpoints.target, stored)
+        found = stack.enter_context(compared_servers(channel, endpoints))
         proven = found.endpoints.source
         assert proven is not None
         source = stack.enter_context(contextlib.closing(read_session(proven)))
         target = stack.enter_context(contextlib.closing(write_session(endpoints.target)))
         prove_log(source_of(channel, found.endpoints), found.start)
         return _repair(channel, endpoints, stored, found, source, target)
+
+
+def _require_made(target: Endpoint, stored: StoredPlan) -> None:
+    """Who can write to the work folder must not choose what a repair deletes, nor the statements that it runs."""
+    plan = stored.plan
+    with engine_of(target).connect() as connection:
+        if is_made(connection, plan.channel, plan.digest):
+            return
+    raise PlanError(
+        f"{stored.place}: expected a plan that `binlane verify --repair` has made for this target, found the digest "
+        f"{plan.digest}, which binlane.repairs does not have: another program has written or changed the file, or the "
+        f"plan is another target's; nothing was repaired. Make a new plan with `binlane verify {plan.channel} --repair`"
+    )
 
 
 def _repair(

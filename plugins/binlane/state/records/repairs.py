@@ -12,7 +12,7 @@ from binlane.model import SchemaObject, TableKey
 from binlane.state.json_columns import text_of
 from binlane.state.tables import NOW, repairs, suspects
 
-RUNNING, DONE = "running", "done"
+MADE, RUNNING, DONE = "made", "running", "done"
 _BATCH: Final = 500
 """Keys in one DELETE statement."""
 
@@ -40,8 +40,10 @@ class PastRepair:
 def read_repairs(
     connection: Connection, channel: str, *, before: int | None = None, limit: int
 ) -> tuple[PastRepair, ...]:
-    """The channel's repairs, newest first; ``before``: only those with a smaller number."""
-    query = select(repairs).where(repairs.c.channel == channel).order_by(repairs.c.id.desc()).limit(limit)
+    """The channel's repairs, newest first, without plans that nobody has applied; ``before``: only those with a smaller
+    number."""
+    query = select(repairs).where(repairs.c.channel == channel, repairs.c.state != MADE)
+    query = query.order_by(repairs.c.id.desc()).limit(limit)
     if before is not None:
         query = query.where(repairs.c.id < before)
     return tuple(
@@ -54,8 +56,32 @@ def read_repairs(
     )  # fmt: skip
 
 
+def note_plan(connection: Connection, channel: str, digest: str, plan: str, seqno: int, by: str) -> None:
+    """Record that a plan was made, for those who read its file: another program may have written that."""
+    if not is_made(connection, channel, digest):
+        _add(connection, channel, digest, plan, seqno, by, MADE)
+
+
+def is_made(connection: Connection, channel: str, digest: str) -> bool:
+    """Whether the plan with this digest was made for the channel, applied or not."""
+    query = select(repairs.c.id).where(repairs.c.channel == channel, repairs.c.digest == digest).limit(1)
+    return connection.execute(query).first() is not None
+
+
 def begin_repair(connection: Connection, channel: str, digest: str, plan: str, seqno: int, by: str) -> int:
-    """Record a new repair; its number."""
+    """Record a new repair, in the place of its plan's record; its number."""
+    query = select(repairs.c.id).where(
+        repairs.c.channel == channel, repairs.c.digest == digest, repairs.c.state == MADE
+    )
+    noted: int | None = connection.execute(query.limit(1)).scalar()
+    if noted is None:
+        return _add(connection, channel, digest, plan, seqno, by, RUNNING)
+    begun = {"state": RUNNING, "plan": plan, "requested_by": by, "started_at": NOW}
+    connection.execute(update(repairs).where(repairs.c.id == noted).values(**begun))
+    return noted
+
+
+def _add(connection: Connection, channel: str, digest: str, plan: str, seqno: int, by: str, state: str) -> int:
     added = connection.execute(
         insert(repairs).values(
             channel=channel,
@@ -63,7 +89,7 @@ def begin_repair(connection: Connection, channel: str, digest: str, plan: str, s
             plan=plan,
             seqno=seqno,
             requested_by=by,
-            state=RUNNING,
+            state=state,
             inserted=0,
             updated=0,
             deleted=0,
