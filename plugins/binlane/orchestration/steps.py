@@ -536,7 +536,7 @@ def _as_made(channel: ChannelConfig, endpoints: Endpoints, folder: WorkFolder, m
     if changed := sorted(name for name, digest in inputs.items() if recorded.get(name) != digest):
         raise PlanError(
             f"{folder.uri}/{changed[0]}: expected SHA-256 {recorded.get(changed[0])}, as the target has recorded of "
-            f"the window's files, found {made[changed[0]]} read by the plan job: another program has changed it; "
+            "the window's files, found another read by the plan job: another program has changed it; "
             f"find out who can write to the work folder, remove {folder.uri}, and run again: the same part of the log "
             "is read"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from typing import Final
 
 from binlane.binlog.wire import SegmentOffset
@@ -14,6 +15,10 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import Epoch, Flavor, LogPosition, TableKey, plural
 
 _FORMAT: Final = FORMATS["manifest.json"]
+_SEGMENT: Final = re.compile(r"segments/[0-9]{6,9}\.binlog")
+_CARRIED: Final = re.compile(r"carried/[0-9]{12,19}\.binlog")
+_LONGEST: Final = 80
+"""Characters of a wrong name in an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +155,14 @@ class Manifest:
         return manifest
 
     def _check(self, where: str) -> None:
-        """Raises PlanError if segments leave a gap in the seqnos or in a source file, or overlap there."""
+        """Raises PlanError if segments leave a gap in the seqnos or in a source file, or overlap there, and for names
+        that are not those of a window's files: whoever makes a manifest names no other file of a reader's machine."""
+        for pattern, like, segments in (
+            (_SEGMENT, "segments/NNNNNN.binlog", self.segments),
+            (_CARRIED, "carried/NNNNNNNNNNNN.binlog", self.carried),
+        ):
+            if (other := next((each.name for each in segments if not pattern.fullmatch(each.name)), None)) is not None:
+                raise PlanError(f"{where}: expected {like}, found {other[:_LONGEST]!r}; run the extract step again")
         expected = self.first_seqno
         before: Segment | None = None
         for segment in self.segments:

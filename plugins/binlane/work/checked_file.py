@@ -31,7 +31,7 @@ class CheckedFile(io.RawIOBase):
             self._size += len(piece)
             self._held = (len(self._pieces) - 1, piece)
         if whole.hexdigest() != digest:
-            raise self._changed(f"expected BLAKE3 {digest} as in the plan, found {whole.hexdigest()}")
+            raise self._changed(f"expected BLAKE3 {digest} as in the plan, found another")
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         """See io.RawIOBase."""

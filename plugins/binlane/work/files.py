@@ -141,8 +141,8 @@ class WorkFolder:
         return next(each for each in (place, *place.parents) if each.exists())
 
     def child(self, name: str) -> WorkFolder:
-        """A folder below this one."""
-        return WorkFolder(posixpath.join(self.uri, name), depth=self.depth + 1)
+        """A folder below this one. Raises PlanError as ``path``."""
+        return WorkFolder(posixpath.join(self.uri, self._inside(name)), depth=self.depth + 1)
 
     def plans(self, key: str) -> WorkFolder:
         """The folder of a plan, in its window's folder."""
@@ -178,12 +178,20 @@ class WorkFolder:
         return tuple(sorted(posixpath.basename(each["name"]) for each in entries if each["type"] == kind))
 
     def path(self, name: str) -> str:
-        """The full path of one file, in the file system's own form."""
-        return posixpath.join(self._place[1], name)
+        """The full path of one file, in the file system's own form. Raises PlanError for a name that leads out of the
+        folder: many are read from files in which others may write."""
+        return posixpath.join(self._place[1], self._inside(name))
+
+    def _inside(self, name: str) -> str:
+        if name.startswith("/") or "\0" in name or ".." in name.split("/"):
+            raise PlanError(
+                f"{self.uri}: expected the name of a file in this folder, found {name[:80]!r}: {self._what_next}"
+            )
+        return name
 
     def _below_root(self, name: str = "") -> tuple[Path, tuple[str, ...]]:
         """Of a folder of this machine: the work folder, and the names from there to a file, or to this folder."""
-        folder = Path(self._place[1])
+        folder, name = Path(self._place[1]), self._inside(name)
         depth = max(len(folder.parts) - self.depth, 1)
         return Path(*folder.parts[:depth]), (*folder.parts[depth:], *filter(None, name.split("/")))
 
@@ -201,9 +209,10 @@ class WorkFolder:
         data = self._whole(name, _MOST_BYTES if most is None else most)
         if self.digests is not None and (expected := self.digests.get(f"{self.below}{name}")) != digest_of(data):
             known = "none of this name" if expected is None else f"SHA-256 {expected}"
+            # not the digest that was found: it would tell of another file of this machine, to which the name is a link
             raise PlanError(
                 f"{self.uri}/{name}: expected {known}, as the target has recorded of the window's files, found "
-                f"{digest_of(data)}: the file was changed or is damaged; find out who can write to the work folder, "
+                "another: the file was changed or is damaged; find out who can write to the work folder, "
                 f"remove {self.window.uri if self.below else self.uri}, and run again: an open window's log is read "
                 "once more, and a finished window needs no files"
             )

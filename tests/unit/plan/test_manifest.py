@@ -64,6 +64,13 @@ def test_a_manifest_comes_back_as_it_was_with_the_same_bytes() -> None:
     assert again.digest == MANIFEST.digest != replace(MANIFEST, channel="other").digest
 
 
+def test_the_largest_windows_have_names_too() -> None:
+    last = replace(SECOND, name="segments/1000000.binlog")
+    carried = replace(FIRST, name="carried/1234567890123456789.binlog")
+    again = replace(MANIFEST, segments=(FIRST, last), carried=(carried,))
+    assert Manifest.from_json(again.to_json(), "manifest.json") == again
+
+
 def test_a_segments_bytes_have_64_bit_places_on_the_source() -> None:
     assert FIRST.header_length == 260
     assert FIRST.source_position(SegmentOffset(260)) == LogPosition("binlog.000001", (1 << 32) + 5)
@@ -81,6 +88,10 @@ def _set(path: tuple[Any, ...], value: object) -> Callable[[Any], None]:
         manifest[path[-1]] = value
 
     return change
+
+
+def _carries(name: str) -> Callable[[Any], None]:
+    return lambda manifest: manifest.update(carried=[{**manifest["segments"][0], "name": name}])
 
 
 CHANGES = [
@@ -104,6 +115,21 @@ CHANGES = [
     pytest.param(lambda m: m["segments"].reverse(), "expected seqnos from 8", id="order"),
     pytest.param(_set(("segments", 0, "transactions"), 2), "for 2 transactions", id="count"),
     pytest.param(_set(("segments", 1, "start_offset"), 7), "expected to begin at binlog.000001", id="overlap"),
+    *(
+        pytest.param(_set(("segments", 1, "name"), name), r"expected segments/NNNNNN\.binlog, found '", id=name[:40])
+        for name in (
+            *(
+                "../../../etc/passwd",
+                "/etc/passwd",
+                "segments/../../x",
+                "segments/000001.binlog\n",
+                "segments/1.binlog",
+            ),
+            *("carried/000000000007.binlog", "segments/" + "0" * 100_000),
+        )
+    ),
+    pytest.param(_carries("../x"), r"expected carried/NNNNNNNNNNNN\.binlog, found '\.\./x'", id="carried"),
+    pytest.param(_carries("segments/000001.binlog"), "expected carried/", id="a segment as a carried one"),
 ]
 
 
@@ -113,8 +139,11 @@ def test_a_manifest_that_is_not_whole_known_and_coherent_is_refused(
 ) -> None:
     value = json.loads(MANIFEST.to_json())
     change(value)
-    with pytest.raises(PlanError, match=rf"^work/manifest\.json: .*{message}|^work/manifest\.json.*{message}"):
+    with pytest.raises(
+        PlanError, match=rf"^work/manifest\.json: .*{message}|^work/manifest\.json.*{message}"
+    ) as refused:
         Manifest.from_json(json.dumps(value).encode(), "work/manifest.json")
+    assert len(str(refused.value)) < 500
 
 
 def test_invalid_json_and_every_truncated_file_are_refused() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from binlane.errors import PlanError
-from binlane.work.files import WorkFolder, private_file
+from binlane.work.files import WorkFolder, digest_of, private_file
 
 
 @pytest.fixture(params=["local", "memory"])
@@ -118,3 +119,31 @@ def test_a_folder_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
     shared.chmod(0o770)
     WorkFolder(str(shared)).write_once("w1/manifest.json", b"{}")
     assert shared.stat().st_mode & 0o777 == 0o770
+
+
+@pytest.mark.parametrize("name", ["../x", "/etc/hostname", "segments/../../x", "..", "a\0b", "x/.."])
+@pytest.mark.parametrize(
+    "use",
+    [
+        WorkFolder.read, WorkFolder.size, WorkFolder.exists, WorkFolder.open, WorkFolder.digest, WorkFolder.remove_file,
+        WorkFolder.child, lambda folder, name: folder.write_once(name, b"x"),
+        lambda folder, name: folder.fetch(name, Path()),
+    ],
+)  # fmt: skip
+def test_no_name_leads_out_of_a_folder(tmp_path: Path, use: Callable[[WorkFolder, str], object], name: str) -> None:
+    """Names are read from files in which others may write."""
+    (tmp_path / "x").write_text("secret")
+    for folder in (WorkFolder(str(tmp_path / "work")), WorkFolder("memory://work")):
+        with pytest.raises(PlanError, match=r"work: expected the name of a file in this folder, found '"):
+            use(folder, name)
+    assert [file.name for file in tmp_path.iterdir()] == ["x"]
+
+
+def test_an_error_tells_nothing_of_the_file_behind_a_link(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("1234")
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "channel.json").symlink_to(tmp_path / "secret")
+    folder = WorkFolder(str(tmp_path / "work"), {"channel.json": "a" * 64})
+    with pytest.raises(PlanError, match=rf"expected SHA-256 {'a' * 64}, .* found another: ") as refused:
+        folder.read("channel.json")
+    assert digest_of(b"1234") not in str(refused.value)
