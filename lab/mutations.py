@@ -327,7 +327,7 @@ MUTATIONS: Final = (
         10,
         "tasks of a finished window ask for its files",
         "orchestration/steps.py",
-        "return window is not None and window.is_finished and not plans.exists(files.PLAN)",
+        "return window.is_finished and not plans.exists(files.PLAN)",
         "return False",
         ("chaos/test_processes.py::test_cleared_tasks_of_a_finished_window_need_no_file",),
     ),

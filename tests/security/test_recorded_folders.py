@@ -1,6 +1,7 @@
-"""``binlane.windows.work`` is a record: it decides neither what is removed nor what is read or fetched.
+"""``binlane.windows.work`` is a record: it decides neither what is removed nor what is read or fetched. Nor does the
+answer of a step, which Airflow's XComs carry to the next one.
 
-Attacker: whoever can UPDATE the schema ``binlane`` on the target.
+Attackers: whoever can UPDATE the schema ``binlane`` on the target; whoever may edit XComs.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from typing import Final
 
 import pytest
 
+from binlane.errors import PlanError
+from binlane.orchestration import steps
+from binlane.orchestration.request import WindowRequest
 from binlane.state.tables import windows
 from binlane.work.files import WorkFolder
 from lab.traffic import Mix
@@ -48,7 +52,7 @@ PLACES: Final[tuple[Place, ...]] = (
     lambda _1, _2: ".",
     lambda _1, _2: "/",
 )
-"""A place to record. A line more is an attack more."""
+"""A place to record, or to answer. A line more is an attack more."""
 SMALL: Final = Mix(cross_database=0.0, reference=0.0, ddl=0.0, accounts=0.0, statements=0.0)
 
 families = pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
@@ -167,4 +171,39 @@ def test_an_open_window_goes_on_in_a_work_folder_that_is_moved_with_its_files(
     (channel.work).rename(moved / CHANNEL)
     assert channel.cli("run", CHANNEL) == 0
     assert WorkFolder(str(moved)).child(CHANNEL).children() == (window["window"],)
+    channel.assert_equal()
+
+
+STEPS: Final[tuple[Callable[[Channel, str], object], ...]] = (
+    lambda channel, place: steps.inputs_folder(channel.config, channel.endpoints, {"work": place, "inputs": None}),
+    lambda channel, place: steps.adopt_plan(channel.config, channel.endpoints, place),
+    *(
+        lambda channel, place, key=key: steps.apply_lane(channel.config, channel.endpoints, f"{place}{key}", 0)
+        for key in ("", "/0123456789abcdef")
+    ),
+    lambda channel, place: steps.advance(channel.config, channel.endpoints, f"{place}/0123456789abcdef"),
+    lambda channel, place: steps.lanes_behind(channel.config, channel.endpoints, f"{place}/0123456789abcdef"),
+)
+"""What goes by the answer of a step before it."""
+
+
+def test_no_step_goes_to_a_place_that_an_answer_names(channel: Channel, witness: Witness) -> None:
+    run_on(channel.source, "CREATE DATABASE tenant_1", "CREATE TABLE tenant_1.t (id INT PRIMARY KEY)")
+    window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    for place in PLACES:
+        for step in STEPS:
+            with pytest.raises(
+                PlanError, match=r"expected the folder of a (window|plan).* begin with extract_segments"
+            ):
+                step(channel, place(channel, witness))
+    witness.assert_untouched()
+    # its own folder, with a plan's of another name, or without its window on the target
+    for name, said in (
+        (f"{window['work']}/../{window['window']}/0123456789abcdef", "expected the folder of a window"),
+        (f"{window['work']}/plan", "expected the folder of a plan"),
+        (f"{channel.work}/000000000009-aaaaaaaa/0123456789abcdef", "expected the plan of a window of channel"),
+    ):
+        with pytest.raises(PlanError, match=said):
+            steps.apply_lane(channel.config, channel.endpoints, name, 0)
+    channel.go_on(window)
     channel.assert_equal()

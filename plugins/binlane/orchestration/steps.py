@@ -15,7 +15,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeGuard, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from binlane.activity import Activity, doing
 from binlane.apply.target_state import target_state
@@ -295,7 +295,7 @@ def _kept_if_whole(folder: WorkFolder) -> Iterator[None]:
 def inputs_folder(channel: ChannelConfig, endpoints: Endpoints, window: Answer) -> WorkFolder:
     """The folder of a window that ``extract`` has answered, for the plan job: with the digests that the target has
     recorded of its files, and of a dry run, which the target does not know, those of the answer."""
-    folder = WorkFolder.of_window(window["work"], window["inputs"])
+    folder = dataclasses.replace(_folders(channel).at(window["work"]), digests=window["inputs"])
     with engine_of(endpoints.target).connect() as connection:
         found = read_window(connection, channel.name, folder.name)
     if found is None or found.bounds.work.digests is None:
@@ -324,7 +324,7 @@ def adopt_plan(
     """
     from binlane.precheck.checks import check_window
 
-    folder = WorkFolder.of_window(work)
+    folder = _folders(channel).at(work)
     if _was_read_anew(channel, endpoints, folder):
         log.info("another run has read this window's part of the log anew, and has finished it: nothing is left to do")
         return {"plan": None, "lanes": []}
@@ -417,7 +417,7 @@ def advance(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> Answ
         with engine.connect() as connection:
             return _advanced(window, count_conflicts(connection, channel.name, window.bounds.window_id))
     plan = read_plan(folder)
-    if window is not None and is_stopped_inside(window):
+    if is_stopped_inside(window):
         answer = settle(endpoints, window, _folders(channel))
         with engine.connect() as connection:
             stopped = read_channel(connection, channel.name).watermark
@@ -452,7 +452,7 @@ def lanes_behind(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) ->
     ended was cancelled, or asked for again at a later seqno. A position that is none of the window's is not among
     them."""
     _, window = _recorded(channel, endpoints, plan_uri)
-    if window is None or window.is_finished or window.plan_digest is None or window.stop_at == STOP_NOW:
+    if window.is_finished or window.plan_digest is None or window.stop_at == STOP_NOW:
         return {}
     goal = window.bounds.last_seqno if window.stop_at is None else min(window.stop_at, window.bounds.last_seqno)
     with engine_of(endpoints.target).connect() as connection:
@@ -483,19 +483,24 @@ def _advanced(window: Window, conflicts: dict[str, int]) -> Answer:
     }
 
 
-def _recorded(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> tuple[WorkFolder, Window | None]:
-    """A plan's folder, with the digests that the target has recorded of its window's files; and the window, None for
-    one that is not on the target."""
-    named = WorkFolder(plan_uri.rstrip("/"))
+def _recorded(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> tuple[WorkFolder, Window]:
+    """A plan's folder, with the digests that the target has recorded of its window's files; and the window. Raises
+    PlanError for a window that the target does not have: nobody knows its files."""
+    named = _folders(channel).plans_at(plan_uri)
     with engine_of(endpoints.target).connect() as connection:
         window = read_window(connection, channel.name, named.window.name)
-    digests = None if window is None else window.bounds.work.digests
-    return WorkFolder.of_window(named.window.uri, digests).plans(named.name), window
+    if window is None:
+        raise PlanError(
+            f"{plan_uri}: expected the plan of a window of channel {channel.name}, found none of the name "
+            f"{named.window.name} on the target: it was removed, or this is a dry run's; begin with extract_segments "
+            "again"
+        )
+    return dataclasses.replace(named, digests=window.bounds.work.digests), window
 
 
-def _is_over(window: Window | None, plans: WorkFolder) -> TypeGuard[Window]:
+def _is_over(window: Window, plans: WorkFolder) -> bool:
     """Whether the window of the plan's folder ``plans`` is finished, so that its files may be removed, and they are."""
-    return window is not None and window.is_finished and not plans.exists(files.PLAN)
+    return window.is_finished and not plans.exists(files.PLAN)
 
 
 def _was_read_anew(channel: ChannelConfig, endpoints: Endpoints, folder: WorkFolder) -> bool:

@@ -1,11 +1,13 @@
 """Where the files of a channel's windows are: in the work folder that its channel file names, by the windows' names.
 
-The target records the place of each window, and whoever can write to the schema ``binlane`` can change it. So the
-record decides nothing: no file is read, fetched or removed at a place that only the record names.
+The target records the place of each window, and whoever can write to the schema ``binlane`` can change it; steps hand
+it on to the next ones, and whoever may edit Airflow's XComs can change that. So neither decides anything: no file is
+read, fetched or removed at a place that only they name.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
 from dataclasses import replace
 from typing import Final
@@ -17,6 +19,8 @@ from binlane.work import files
 from binlane.work.files import WorkFolder
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_KEY: Final = re.compile(r"[0-9a-f]{16}")
+"""The name of a plan's folder (``work.plan_inputs``)."""
 _EXTRACTED: Final = re.compile(r"(\d{12,})-[0-9a-f]{8}")
 """The name of a window that was extracted: its first seqno and a random part."""
 
@@ -48,6 +52,30 @@ class WindowFolders:
                 "the schema binlane on the target; restore it from a backup"
             )
         return self.all.child(window)
+
+    def at(self, uri: str) -> WorkFolder:
+        """The folder of a window that an earlier step has named. Raises PlanError for another place than a window's."""
+        name = posixpath.basename(uri)
+        folder = self.all.child(name) if _NAME.fullmatch(name) is not None else None
+        if folder is None or folder.uri != uri:
+            raise PlanError(
+                f"channel {self.channel}: expected the folder of a window, {self.all.uri}/WINDOW, by work.uri of the "
+                f"channel file, found {uri[:200]!r} as an earlier step's answer; it is not read, because who may edit "
+                "Airflow's XComs can change that answer. If work.uri (or BINLANE_WORK) was changed meanwhile, set it "
+                "back; else begin with extract_segments again"
+            )
+        return folder
+
+    def plans_at(self, uri: str) -> WorkFolder:
+        """The folder of a plan that an earlier step has named, in its window's. Raises PlanError as ``at``."""
+        window, key = posixpath.split(uri)
+        folder = self.at(window)
+        if _KEY.fullmatch(key) is None:
+            raise PlanError(
+                f"{folder.uri}: expected the folder of a plan, found {key[:80]!r} as an earlier step's answer, which "
+                "somebody has changed; begin with extract_segments again"
+            )
+        return folder.plans(key)
 
     def of(self, window: str, record: FolderRecord) -> WorkFolder:
         """The folder of a window whose files are needed: those of the recorded digests. Raises PlanError if the record

@@ -98,8 +98,9 @@ COMMANDS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
 target, or reports it (`doctor`)."""
 TASKS: Final[Mapping[str, Callable[[Channel], object] | None]] = {
     Kind.EXTRACT: lambda channel: steps.extract(channel.config, channel.endpoints, WindowRequest("now")),
-    # from files to files
-    Kind.FILTER: None,
+    Kind.FILTER: lambda channel: steps.inputs_folder(
+        channel.config, channel.endpoints, {"work": NOWHERE, "inputs": None}
+    ),
     Kind.ADOPT: lambda channel: steps.adopt_plan(channel.config, channel.endpoints, NOWHERE),
     Kind.APPLY: lambda channel: steps.apply_lane(channel.config, channel.endpoints, NOWHERE, 1),
     Kind.ADVANCE: lambda channel: steps.advance(channel.config, channel.endpoints, NOWHERE),
