@@ -12,6 +12,7 @@ from binlane.binlog.types.sql_values import Literal
 from binlane.binlog.vector.arrays import Bytes, Ints
 from binlane.bootstrap.sessions import Session
 from binlane.bootstrap.values import FAITHFUL, UNFAITHFUL
+from binlane.driver.wire import LARGEST_ANSWER
 from binlane.errors import SourceError
 from binlane.kernels import result_sets as kernel
 from binlane.lazy_dataclass import dataclass
@@ -115,9 +116,17 @@ class RowStream:
         return int.from_bytes(self._data[self._at : self._at + 3].tobytes(), "little")
 
     def _row(self) -> bytes:
-        """The constructor of the next row, which may have more than one packet."""
+        """The constructor of the next row, which may have more than one packet. Raises SourceError for a row that no
+        server sends."""
         pieces = [self._packet()]
         while len(pieces[-1]) == _LONGEST:
+            if len(pieces) * _LONGEST > LARGEST_ANSWER:
+                self.session.close()
+                raise SourceError(
+                    f"{self.session.source}: expected a row of at most {LARGEST_ANSWER:,} bytes, found a longer one: "
+                    "another program answers in the source's place, or changes the stream; look at host, port and "
+                    "ssl_mode of the connection"
+                )
             pieces.append(self._packet())
         values = _values(b"".join(pieces))
         kept = next(values) if self.checked else FAITHFUL
