@@ -11,11 +11,13 @@ import hashlib
 import io
 import json
 import logging
+import os
 import struct
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
+from pathlib import Path
 from typing import IO, Final
 
 import numpy as np
@@ -45,10 +47,11 @@ from binlane.work.files import WorkFolder
 log = logging.getLogger(__name__)
 
 FOLDER: Final = "binlane_index"
-"""Below the archive: who can write there can write the log, and is believed as much. Every account may read it, if it
-comes to the archive: it has names and counts, no rows."""
+"""Below the archive. Who can write there is believed as much as who writes the log: a restore passes over what an index
+rules out. Every account may read it, if it comes to the archive: it has names and counts, no rows."""
 FORMAT: Final = FORMATS["archive index"]
 _KEY: Final = b"binlane.index"
+_ROOT: Final = 0
 SCHEMA: Final = pa.schema(
     [
         pa.field("start", pa.int64(), nullable=False),
@@ -336,11 +339,14 @@ def name_of(stored: str) -> str:
 
 
 def read_facts(folder: WorkFolder, stored: str) -> IndexedFile:
-    """The facts of a file. Raises PlanError for an index that is damaged, too large or of another version."""
+    """The facts of a file. Raises PlanError for an index that is damaged, too large, of another version, or another
+    account's."""
     name = name_of(stored)
     where = f"{folder.uri}/{name}"
     try:
         with folder.open(name) as file:
+            if folder.is_local:
+                _require_owner(file, Path(folder.path("")).parent / stored, where)
             found = pq.read_metadata(io.BytesIO(_footer(file, where))).metadata or {}
     except (OSError, pa.ArrowException) as exc:
         raise PlanError(f"{where}: cannot be read: {exc}; `binlane archive index` makes it anew") from exc
@@ -350,6 +356,23 @@ def read_facts(folder: WorkFolder, stored: str) -> IndexedFile:
             f"{where}: expected version {FORMAT.versions}, found {version}; `binlane archive index` makes it anew"
         )
     return INDEX.load(IndexedFile, value, where)
+
+
+def _require_owner(index: IO[bytes], log_file: Path, where: str) -> None:
+    """Raises PlanError unless an index was written by an account that could say the same by the log, or by its own
+    restore."""
+    owner, others = _owner_of(index.fileno()), {_owner_of(log_file), os.geteuid(), _ROOT}
+    if owner not in others:
+        raise PlanError(
+            f"{where}: expected an index by the account of the log's file, by this one or by root (user ids "
+            f"{', '.join(map(str, sorted(others)))}), found one by the user id {owner}, who could rule out files that "
+            "a restore needs; `binlane archive index` as one of these makes it anew"
+        )
+
+
+def _owner_of(file: int | Path) -> int:
+    """The user id of a path's or an open file's owner."""
+    return (os.fstat(file) if isinstance(file, int) else file.stat()).st_uid
 
 
 def _footer(file: IO[bytes], where: str) -> bytes:

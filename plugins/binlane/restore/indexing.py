@@ -65,7 +65,8 @@ def _index_one(uri: str, names: str) -> bytes:
     except OSError as exc:
         raise WorkError(
             f"{folder.uri}: cannot be written: {exc.strerror or exc}; nothing of the archive was changed. Run `binlane "
-            f"archive index` as an account that may write to that folder; it reads {uri}, and needs no more there. A "
+            f"archive index` as an account that may write to that folder, and is trusted like the one that writes the "
+            f"log, because a restore passes over what the index rules out; of {uri} it reads the files alone. A "
             "restore works without an index, and reads more"
         ) from exc
     return json.dumps({"file": file, "log_bytes": facts.bytes, "index_bytes": len(data)}).encode()

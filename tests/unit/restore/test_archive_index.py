@@ -11,7 +11,7 @@ import pytest
 
 from binlane.errors import PlanError
 from binlane.model import Flavor, LogPosition
-from binlane.restore import ruled_out
+from binlane.restore import archive_index, ruled_out
 from binlane.restore.archive_index import ArchiveIndex, folder_of, index_file, name_of, read_facts
 from binlane.restore.ruled_out import RuledOut
 from binlane.source.archive import ArchiveSource
@@ -99,3 +99,27 @@ def test_an_index_is_readable_to_whoever_comes_to_the_archive(tmp_path: Path) ->
     folder_of(str(tmp_path)).replace("binlog.000001.parquet", b"")
     modes = {each.name: each.stat().st_mode & 0o777 for each in tmp_path.rglob("*")}
     assert modes == {"binlane_index": 0o755, "binlog.000001.parquet": 0o644}
+
+
+@pytest.mark.parametrize(
+    ("owner", "is_used"),
+    [("the log's", True), ("this process's", True), ("root", True), ("another", False)],
+)
+def test_an_index_is_used_if_its_account_could_say_the_same_by_the_log(
+    owner: str, is_used: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who can write to its folder alone could have a restore pass over rows in silence."""
+    source = archive(tmp_path, log_file(1, (1,), Flavor.MYSQL), log_file(2, (2,), Flavor.MYSQL))
+    _, data = index_file(source, "binlog.000001", "binlog.000001")
+    folder_of(str(tmp_path)).replace(name_of("binlog.000001"), data)
+    users = {"the log's": 1001, "this process's": 1002, "root": 0, "another": 1003}
+    monkeypatch.setattr(
+        archive_index, "_owner_of", lambda file: users["the log's" if isinstance(file, Path) else owner]
+    )
+    monkeypatch.setattr("os.geteuid", lambda: users["this process's"])
+
+    found = ArchiveIndex(source).of("binlog.000001")
+
+    assert (found.facts is not None) is is_used
+    if not is_used:
+        assert "(user ids 0, 1001, 1002), found one by the user id 1003, who could rule out files" in found.why
