@@ -196,10 +196,10 @@ def test_another_file_is_not_outlined(place: str, tmp_path: Path) -> None:
     assert [each.header for each in block_outlines(folder, file)] == [head for head, _ in BLOCKS]
     data = bytearray(folder.read(file.name))
     data[len(data) // 2] ^= 1
-    folder.replace(file.name, data)
+    folder.replace(file.name, bytes(data))
     with pytest.raises(PlanError, match=f"expected BLAKE3 {file.blake3}"):
         next(block_outlines(folder, file))
-    folder.replace(file.name, data + b"x")
+    folder.replace(file.name, bytes(data) + b"x")
     with pytest.raises(PlanError, match=f"expected {file.bytes:,} bytes as in the plan, found {file.bytes + 1:,}"):
         next(block_outlines(folder, file))
 
