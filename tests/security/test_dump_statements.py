@@ -125,6 +125,9 @@ STATEMENTS: Final[Mapping[str, tuple[bytes, ...]]] = {
     ),
     "a function of a library as a default": (b"CREATE TABLE `t` (a TEXT DEFAULT (sys_eval('id')))",),
     "the same without parentheses": (b"CREATE TABLE `t` (a TEXT DEFAULT sys_eval ('id'))",),
+    "an end of the load's lease in the interval of a table's history": (
+        b"CREATE TABLE `t` (a INT) PARTITION BY SYSTEM_TIME INTERVAL 1 + 0*RELEASE_ALL_LOCKS() DAY PARTITIONS 2",
+    ),
     "the same in quotes": (b"CREATE TABLE `t` (a TEXT DEFAULT `sys_eval`('id'))",),
     "the same in a computed column": (b"CREATE TABLE `t` (a TEXT AS (CONCAT(sys_eval('id'))) VIRTUAL)",),
     "the same in a check": (b"CREATE TABLE `t` (a TEXT, CONSTRAINT c CHECK (a > sys_eval('id')))",),

@@ -185,6 +185,27 @@ def test_no_schedule_of_an_event_gives_up_a_lane_s_lease(family: str, name: str,
         channel.run()
 
 
+INTERVALS: Final = ("1 + 0*RELEASE_ALL_LOCKS()", "1 + 0*SLEEP(0)", "1 + 0*GET_LOCK('x', 0)")
+"""A line more is an attack more."""
+
+
+@pytest.mark.parametrize("interval", INTERVALS)
+@pytest.mark.parametrize("verb", ["CREATE", "ALTER"])
+def test_no_text_of_a_table_gives_up_a_lane_s_lease(verb: str, interval: str, channel: Channel) -> None:
+    """MariaDB computes the interval of a table's history while it parses the text."""
+    partitions = f"PARTITION BY SYSTEM_TIME INTERVAL {interval} DAY PARTITIONS 2"
+    run_on(channel.source, "CREATE DATABASE app", "CREATE TABLE app.t (n INT) WITH SYSTEM VERSIONING")
+    channel.write_channel("allow_unsafe = true\n")
+    assert channel.run() is not None
+    made = f"CREATE TABLE app.v (n INT) WITH SYSTEM VERSIONING {partitions}"
+    run_on(channel.source, made if verb == "CREATE" else f"ALTER TABLE app.t {partitions}")
+
+    with pytest.raises(BinlaneError, match=r"releases all locks of its session|in the INTERVAL of PARTITION BY"):
+        channel.run()
+
+    assert channel.target.query("SHOW TABLES FROM app") == [("t",)]
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_setting_of_one_user_s_function_decides_on_another_user_s_rows(family: str, channel_of: ChannelOf) -> None:
     """On the source each user has a session of his own."""

@@ -35,6 +35,13 @@ OWN: Final = (
     ),
     ("DATABASE", "CREATE DATABASE `app` /*!40100 DEFAULT CHARACTER SET latin1 */ COMMENT 'a''b\\'c */ ;'", ""),
     ("TABLE", "CREATE TABLE `t` (\n  `a` int\n) ENGINE=MRG_MyISAM UNION=(`b`,`c`)", ""),
+    (
+        "TABLE",
+        "CREATE TABLE `t` (\n  `a` char(36) DEFAULT (uuid()),\n  `b` int GENERATED ALWAYS AS (abs(`a`)) STORED,\n"
+        "  KEY `k` (`a`(10))\n) ENGINE=InnoDB DEFAULT CHARSET=latin1 WITH SYSTEM VERSIONING\n"
+        " PARTITION BY SYSTEM_TIME INTERVAL 1 WEEK STARTS TIMESTAMP'2026-01-01 00:00:00' AUTO\nPARTITIONS 4",
+        "",
+    ),
     ("SEQUENCE", "CREATE SEQUENCE `t` start with 1 increment by 1 nocache nocycle ENGINE=InnoDB", ""),
     ("VIEW", _VIEW + "`t` AS select 1 AS `a`", ""),
     ("VIEW", _VIEW + "`app`.`t` AS select `x`.`a` AS `a` from `other`.`x` where `x`.`b` = 'c\\' /*! */'", ""),
@@ -78,6 +85,17 @@ ATTACKS: Final = (
     (
         "TABLE",
         "CREATE TABLE `t` (\n  `a` int\n) ENGINE=MRG_MyISAM UNION=(`b`,`mysql`.`global_priv`) INSERT_METHOD=LAST",
+        "",
+    ),
+    (
+        "TABLE",
+        "CREATE TABLE `t` (\n  `a` int,\n  `b` int GENERATED ALWAYS AS (sys_exec('x')) STORED\n) ENGINE=InnoDB",
+        "",
+    ),
+    ("TABLE", "CREATE TABLE `t` (\n  `a` text DEFAULT (`sys_exec`('x'))\n) ENGINE=InnoDB", ""),
+    (
+        "TABLE",
+        "CREATE TABLE `t` (\n  `a` int\n) ENGINE=InnoDB\n PARTITION BY SYSTEM_TIME INTERVAL 0*RELEASE_ALL_LOCKS() DAY",
         "",
     ),
     ("TABLE", "ALTER TABLE `t` ENGINE=InnoDB", ""),

@@ -26,6 +26,7 @@ from binlane.sql.parse.cursor import Cursor, is_name, is_symbol
 from binlane.sql.parse.engines import engine_elsewhere
 from binlane.sql.parse.lexer import Token, TokenKind, Unreadable, lex
 from binlane.sql.parse.shown_table import hidden_part
+from binlane.sql.parse.table_calls import called_elsewhere
 from binlane.sql.shared_reading import has_condition
 from binlane.sql.sql_modes import modes_there
 
@@ -69,6 +70,8 @@ def foreign_part(definition: Definition, session: Session) -> str | None:
         head = _Head.of(definition, session)
         if (elsewhere := engine_elsewhere(head.cursor.tokens)) is not None:
             return f"{elsewhere}, whose rows are elsewhere"
+        if definition.kind == "TABLE" and (call := called_elsewhere(head.cursor.tokens, session.flavor)) is not None:
+            return f"{call}, which is no function of the server's own"
         is_own = head.is_of_table()
     elif definition.kind in _PROGRAMS:
         context = definition_context(modes, definition.client)

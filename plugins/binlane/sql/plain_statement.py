@@ -48,7 +48,7 @@ def plain(sql: bytes, context: SessionContext, flavor: Flavor) -> bytes:
         end: int | None = len(places) - 1
     except Unreadable:
         end = None
-    if (kind := _program(tokens)) is not None:
+    if (kind := program_at(tokens)) is not None:
         end = kind
     if end is None or end < 0:
         return sql[start:]
@@ -73,7 +73,7 @@ def parted(sql: bytes, context: SessionContext, flavor: Flavor) -> tuple[bytes, 
     return sql[:at], sql[at:]
 
 
-def _program(tokens: Sequence[Token]) -> int | None:
+def program_at(tokens: Sequence[Token]) -> int | None:
     """The index of the word that names the kind of program that is defined, whose text begins behind it; None for any
     other statement."""
     try:

@@ -64,8 +64,8 @@ from binlane.sql.parse.lexer import (
     UNREAD_NAME,
     Unreadable,
 )
-from binlane.sql.parse.set_statement import clause_of
-from binlane.sql.plain_statement import parted
+from binlane.sql.parse.table_calls import computed_interval
+from binlane.sql.plain_statement import parted, program_at
 from binlane.sql.scheduled_event import schedule_call
 from binlane.sql.server_composed import (
     hidden_clause,
@@ -434,10 +434,16 @@ class _Dissection:
             _refuse(event, self.log, what)
         if facts.reason in AMBIGUOUS:
             _refuse(event, self.log, f"a statement with {facts.reason} {_WAYS_ON[facts.reason]},")
-        if _gives_up_locks(query, facts, self.log.format.flavor):
+        if _gives_up_locks(query, self.log.format.flavor):
             _refuse(event, self.log, "a statement that releases all locks of its session, also the lane's lease,")
         if (call := _call_of_schedule(query, facts, self.log.format.flavor)) is not None:
             _refuse(event, self.log, f"an event whose schedule has {call}, which runs when the event is made,")
+        if facts.commits_implicitly and (found := _computed_interval(query, self.log.format.flavor)) is not None:
+            _refuse(
+                event,
+                self.log,
+                f"a table with {found}, which a server computes when it reads the text {_WAY_ON_OF_INTERVALS},",
+            )
         if query.unknown_status is not None:
             _refuse(event, self.log, f"a statement with the unknown status variable {query.unknown_status}")
 
@@ -496,9 +502,14 @@ _LOGS_DEFAULT_COLLATION: Final = (8, 0, 1)
 _MAY_ASK: Final = re.compile(rb"\b(?:DATABASE|SCHEMA)\b", re.I)
 _GIVES_UP: Final = re.compile(rb"RELEASE_ALL_LOCKS", re.IGNORECASE)
 _EVENT: Final = re.compile(rb"\bEVENT\b", re.IGNORECASE)
+_SYSTEM_TIME: Final = re.compile(rb"\bSYSTEM_TIME\b", re.IGNORECASE)
 _ENGINE: Final = re.compile(rb"ENGINE", re.IGNORECASE)
 _WAY_ON_OF_ENGINES: Final = (
     "(let the source make it with InnoDB, or leave it out by filter.exclude_tables and make it on the target by hand)"
+)
+_WAY_ON_OF_INTERVALS: Final = (
+    "(write a number there; for this one, skip it and make the table on the target by hand, by what SHOW CREATE TABLE "
+    "shows on the source)"
 )
 _SKIP: Final = "for this one, skip it and run on the target what the source has executed"
 _WAY_ON_OF_SETS: Final = f"(write it behind SET NAMES utf8mb4; {_SKIP})"
@@ -565,9 +576,10 @@ def _call_of_schedule(query: Query, facts: StatementFacts, flavor: Flavor) -> st
     return schedule_call(query.sql, client_charset(query.context), dialect_of(query.context, flavor))
 
 
-def _gives_up_locks(query: Query, facts: StatementFacts, flavor: Flavor) -> bool:
-    """Whether the statement itself must not run in a lane's session (``programs.of_server`` has the table). A body that
-    a DDL defines does not run there, but the values of its SET STATEMENT do."""
+def _gives_up_locks(query: Query, flavor: Flavor) -> bool:
+    """Whether the statement itself must not run in a lane's session (``programs.of_server`` has the table). What a
+    program that a DDL defines does, does not run there; the values of its SET STATEMENT, and what the text of a table
+    computes, do."""
     if _GIVES_UP.search(query.sql) is None:
         return False
     # few windows need it
@@ -575,11 +587,19 @@ def _gives_up_locks(query: Query, facts: StatementFacts, flavor: Flavor) -> bool
 
     try:
         tokens = words_of(query.sql, query.context, flavor).tokens
-        if facts.unsafe is None:
-            tokens = tokens[: clause_of(tokens).body]
-        return never_in_lane(tokens, is_body=False) is not None
+        return never_in_lane(tokens[: program_at(tokens)], is_body=False) is not None
     except Unreadable:
         return True
+
+
+def _computed_interval(query: Query, flavor: Flavor) -> str | None:
+    """What the INTERVAL of a table's partitions has besides literals; None if it has nothing."""
+    if _SYSTEM_TIME.search(query.sql) is None:
+        return None
+    try:
+        return computed_interval(words_of(query.sql, query.context, flavor).tokens)
+    except Unreadable:
+        return "what cannot be read in the INTERVAL of PARTITION BY SYSTEM_TIME"
 
 
 def _engine_elsewhere(query: Query, flavor: Flavor) -> str | None:

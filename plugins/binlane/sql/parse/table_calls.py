@@ -4,6 +4,10 @@ MariaDB takes a function of a library there (in a default, or in a virtual colum
 writes or reads them, as the server's own account. A stored function is taken by no server. So what the family has not
 built in is one of a library, or one of a later version than binlane knows.
 (``Item_udf_func::check_vcol_func_processor`` of MariaDB; MySQL refuses both, error 3770 and its like.)
+
+The INTERVAL of ``PARTITION BY SYSTEM_TIME`` is any expression, and MariaDB computes it while it parses the text, in
+whichever session that is, also if it only prepares it (``partition_info::vers_set_interval``): literals alone are no
+risk there, and servers show nothing else.
 """
 
 from __future__ import annotations
@@ -24,6 +28,10 @@ ADD ALWAYS AUTO BTREE COLUMN COLUMNS DEFAULT FULLTEXT HASH INTO LINEAR LIST MAXV
 SYSTEM_TIME THAN
 """
 _UNITS: Final = "SECOND MINUTE HOUR DAY WEEK MONTH QUARTER YEAR"
+_INTERVALS: Final = frozenset(
+    f"{_UNITS} MICROSECOND SECOND_MICROSECOND MINUTE_MICROSECOND MINUTE_SECOND HOUR_MICROSECOND HOUR_SECOND "
+    "HOUR_MINUTE DAY_MICROSECOND DAY_SECOND DAY_MINUTE DAY_HOUR YEAR_MONTH".split()
+)
 _NO_CALL: Final = BEFORE_PARENTHESIS | frozenset(f"{_TYPES} {_CLAUSES} {_UNITS}".split())
 """Words in front of a parenthesis that are no calls."""
 _KEYS: Final = frozenset({"KEY", "INDEX", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"})
@@ -38,8 +46,26 @@ _SEQUENCE_CALLS: Final = frozenset({"NEXTVAL", "LASTVAL", "SETVAL"})
 
 def called_elsewhere(tokens: Sequence[Token], flavor: Flavor) -> str | None:
     """The first function in a CREATE or ALTER TABLE that servers of the family have not built in, as the text names it,
-    with ``()``; None if there is none."""
+    with ``()``, or what ``computed_interval`` finds; None if there is none."""
+    if (interval := computed_interval(tokens)) is not None:
+        return interval
     return next((f"{tokens[at].text}()" for at in calls_elsewhere(tokens, flavor)), None)
+
+
+def computed_interval(tokens: Sequence[Token]) -> str | None:
+    """What the INTERVAL of PARTITION BY SYSTEM_TIME has besides literals, for messages; None if there is nothing."""
+    for at, token in enumerate(tokens):
+        if token.upper != "INTERVAL" or [each.upper for each in tokens[max(at - 2, 0) : at]] != ["BY", "SYSTEM_TIME"]:
+            continue
+        words = (n for n in range(at + 1, len(tokens)) if tokens[n].kind in (*_NAMES, TokenKind.VARIABLE))
+        unit = next(words, None)
+        if unit is None:
+            return "no unit in the INTERVAL of PARTITION BY SYSTEM_TIME"
+        before = tokens[unit - 1]
+        is_behind_value = before.kind in (TokenKind.NUMBER, TokenKind.STRING) or is_symbol(before, ")")
+        if not (is_behind_value and tokens[unit].upper in _INTERVALS):
+            return f"{tokens[unit].text} in the INTERVAL of PARTITION BY SYSTEM_TIME"
+    return None
 
 
 def calls_elsewhere(tokens: Sequence[Token], flavor: Flavor) -> Iterator[int]:

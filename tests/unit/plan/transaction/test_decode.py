@@ -115,6 +115,14 @@ REFUSED = [
         (GTID, query(b"INSERT INTO t SELECT `release_all_locks`/* x */()"), XID),
         1, "QUERY", "releases all locks of its session", id="a-lane-s-lease-given-up",
     ),
+    pytest.param(
+        (mariadb_gtid(1, STANDALONE), query(b"CREATE TABLE t (a INT CHECK (a > RELEASE_ALL_LOCKS()))")),
+        1, "QUERY", "releases all locks of its session", id="a-lane-s-lease-given-up-by-a-table",
+    ),
+    pytest.param(
+        (mariadb_gtid(1, STANDALONE), query(b"ALTER TABLE t PARTITION BY SYSTEM_TIME INTERVAL 1 + SLEEP(9) DAY")),
+        1, "QUERY", "a table with SLEEP in the INTERVAL of PARTITION BY SYSTEM_TIME", id="what-a-parser-computes",
+    ),
 ]  # fmt: skip
 
 
@@ -397,6 +405,20 @@ def test_variables_belong_to_the_next_statement_alone() -> None:
     first, second = (part for part in dissect(*only(events)) if isinstance(part, StatementPart))
     assert (first.context.insert_id, first.context.rand_seeds) == (77, (5, 6))
     assert (second.context.insert_id, second.context.rand_seeds) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE PROCEDURE p() DO RELEASE_ALL_LOCKS()",
+        "CREATE DEFINER=u@ EVENT e ON SCHEDULE EVERY 1 DAY DO DO RELEASE_ALL_LOCKS()",
+        "CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW SET @a = RELEASE_ALL_LOCKS()",
+        "CREATE TABLE t (a INT) WITH SYSTEM VERSIONING PARTITION BY SYSTEM_TIME INTERVAL 1 WEEK PARTITIONS 4",
+    ],
+)
+def test_what_a_definition_does_not_run_passes(sql: str) -> None:
+    (part,) = dissect(*only(alone(1, sql)))
+    assert isinstance(part, StatementPart)
 
 
 def test_drop_temporary_if_exists_passes_as_the_server_writes_it_for_sessions_that_end() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from binlane.model import Flavor
 from binlane.sql.parse.lexer import Dialect, Token, lex
-from binlane.sql.parse.table_calls import called_elsewhere
+from binlane.sql.parse.table_calls import called_elsewhere, computed_interval
 
 OWN: Final = (
     "CREATE TABLE `d`.`t` (`a` int(11) NOT NULL DEFAULT 7, `b` varchar(20) CHARACTER SET latin1 DEFAULT 'f(x)')",
@@ -67,3 +67,42 @@ def test_the_server_s_own_functions_and_names_are_no_calls(sql: str) -> None:
 @pytest.mark.parametrize(("sql", "call"), ELSEWHERE)
 def test_a_function_that_is_not_built_in_is_found(sql: str, call: str, flavor: Flavor) -> None:
     assert called_elsewhere(_tokens(sql, flavor), flavor) == call
+
+
+HISTORY: Final = "CREATE TABLE t (x INT) WITH SYSTEM VERSIONING PARTITION BY SYSTEM_TIME INTERVAL"
+LITERALS: Final = (
+    *("1 DAY", "1 WEEK STARTS '2020-01-01' AUTO PARTITIONS 3", "'1:30' HOUR_MINUTE", "(1 + 2) * 3 MONTH"),
+    *("- -1 YEAR (PARTITION p0 HISTORY, PARTITION pn CURRENT)", "(7) DAY(PARTITION p HISTORY)", "2 day PARTITIONS 4"),
+)
+COMPUTED: Final = (
+    *(("1 + 0*RELEASE_ALL_LOCKS() DAY", "RELEASE_ALL_LOCKS"), ("`sleep`(9) DAY", "sleep"), ("@a := 1 DAY", "@a")),
+    *(("@@max_connections DAY", "@@max_connections"), ("(SELECT 1) DAY", "SELECT"), ("1 + DAY(SLEEP(9)) DAY", "DAY")),
+    *(
+        ("DAY(SLEEP(9)) DAY", "DAY"),
+        ("app.f() DAY", "app"),
+        ("x DAY", "x"),
+        ("INTERVAL 1 DAY + SLEEP(9) DAY", "INTERVAL"),
+    ),
+    *(("1", "no unit"), ("1 `DAY`", "DAY")),
+)
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+@pytest.mark.parametrize("interval", LITERALS)
+def test_an_interval_of_literals_computes_nothing(interval: str, flavor: Flavor) -> None:
+    assert computed_interval(_tokens(f"{HISTORY} {interval}", flavor)) is None
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+@pytest.mark.parametrize(("interval", "found"), COMPUTED)
+def test_what_an_interval_computes_is_found(interval: str, found: str, flavor: Flavor) -> None:
+    for text in (f"{HISTORY} {interval}", f"ALTER TABLE t PARTITION BY SYSTEM_TIME INTERVAL {interval}"):
+        named = computed_interval(_tokens(text, flavor))
+        assert named is not None
+        assert named.partition(" in the INTERVAL")[0] == found
+        assert called_elsewhere(_tokens(text, flavor), flavor) == named
+
+
+def test_other_intervals_are_of_no_partitions() -> None:
+    sql = "CREATE TABLE t (a DATETIME DEFAULT (NOW() + INTERVAL DAY(NOW()) DAY)) PARTITION BY SYSTEM_TIME LIMIT 3"
+    assert computed_interval(_tokens(sql, Flavor.MARIADB)) is None
