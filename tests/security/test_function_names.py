@@ -15,6 +15,7 @@ from binlane.precheck.situation import situation
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import Channel, ChannelOf, run_on
+from tests.unit.sql.parse.test_statements import NOT_READ
 
 FILTER: Final = '[filter]\ninclude_databases = ["app"]\n'
 UNSAFE: Final = "allow_unsafe = true\n"
@@ -45,6 +46,18 @@ ATTACKS: Final = {
         ("CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW SET NEW.n = nvl(1, 2)", "INSERT INTO t (n) VALUES (1)"),
     ),
     "view": Attack(_TO_MARIADB, "nvl(a INT, b INT)", ("CREATE VIEW v AS SELECT nvl(1, 2) AS x",), "ROW"),
+    "view-of-a-default": Attack(
+        _TO_MARIADB,
+        "nvl(a INT, b INT)",
+        ("CREATE VIEW v AS SELECT nvl(1, 2) AS x FROM t WHERE DEFAULT(n) IS NULL",),
+        "ROW",
+    ),
+    "view-that-is-not-read": Attack(
+        _TO_MARIADB, "nvl(a INT, b INT)", (f"CREATE VIEW v AS SELECT nvl(1, 2) AS x, {NOT_READ} AS y",), "ROW"
+    ),
+    "table-of-a-query-that-is-not-read": Attack(
+        _TO_MARIADB, "nvl(a INT, b INT)", (f"CREATE TABLE u SELECT nvl(1, 2) AS x, {NOT_READ} AS y",)
+    ),
     "stored-on-the-target-alone": Attack(_TO_MYSQL, "nvl(a INT, b INT)", ("INSERT INTO t (n) VALUES (NVL(1, 2))",)),
     "newer-version": Attack(("mariadb", "11.8"), "kdf(a INT, b INT)", ("INSERT INTO t (n) VALUES (kdf(1, 2))",)),
     "prepared-without-ignore-space": Attack(

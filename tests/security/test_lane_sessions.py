@@ -13,6 +13,7 @@ import pytest
 from binlane.errors import BinlaneError
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import Channel, ChannelOf, run_on
+from tests.unit.sql.parse.test_statements import NOT_READ
 
 ON_TARGET: Final = "IF @@server_id <> {server_id} THEN {body}; END IF"
 BODIES: Final = (
@@ -153,14 +154,20 @@ def test_no_such_body_runs_by_a_table_behind_a_column_that_is_called_as_a_clause
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_no_statement_gives_up_a_lane_s_lease(family: str, channel_of: ChannelOf) -> None:
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO app.t SELECT release_all_locks/* x */()",
+        f"CREATE TABLE app.u SELECT {NOT_READ} AS a, RELEASE_ALL_LOCKS() AS b",
+    ],
+    ids=["plain", "not-read"],
+)
+def test_no_statement_gives_up_a_lane_s_lease(statement: str, family: str, channel_of: ChannelOf) -> None:
     channel = channel_of(family, family)
     run_on(channel.source, "CREATE DATABASE app", "CREATE TABLE app.t (n INT PRIMARY KEY)")
     channel.write_channel("allow_unsafe = true\n")
     assert channel.run() is not None
-    run_on(
-        channel.source, "SET SESSION binlog_format = STATEMENT", "INSERT INTO app.t SELECT release_all_locks/* x */()"
-    )
+    run_on(channel.source, "SET SESSION binlog_format = STATEMENT", statement)
 
     with pytest.raises(BinlaneError, match="a statement that releases all locks of its session"):
         channel.run()
@@ -251,16 +258,16 @@ def test_no_such_setting_is_behind_a_call_without_call(channel: Channel) -> None
     assert channel.target.query("SELECT n FROM app.t") == []
 
 
-def test_no_view_is_made_by_a_lane_that_has_such_a_function_called(channel: Channel) -> None:
+@pytest.mark.parametrize("read", ["1", NOT_READ], ids=["plain", "not-read"])
+def test_no_view_is_made_by_a_lane_that_has_such_a_function_called(read: str, channel: Channel) -> None:
     run_on(channel.source, "SET GLOBAL log_bin_trust_function_creators = ON", log=False)
     run_on(channel.target, "SET GLOBAL log_bin_trust_function_creators = ON", log=False)
     body = "BEGIN DO RELEASE_ALL_LOCKS(); RETURN 1; END"
     function = f"CREATE FUNCTION app.f() RETURNS INT DETERMINISTIC {body}"
     run_on(channel.source, "CREATE DATABASE app", "CREATE TABLE app.t (n INT PRIMARY KEY)", function)
     assert channel.run() is not None
-    run_on(
-        channel.source, "ALTER TABLE app.t ADD m INT", "CREATE VIEW app.v AS SELECT ROUND(1.5, app.f()) AS x FROM app.t"
-    )
+    view = f"CREATE VIEW app.v AS SELECT ROUND(1.5, app.f()) AS x, {read} AS y FROM app.t"
+    run_on(channel.source, "ALTER TABLE app.t ADD m INT", view)
 
     with pytest.raises(BinlaneError, match=r"CREATE .* VIEW .*found RELEASE_ALL_LOCKS\(\) of function app\.f"):
         channel.run()

@@ -111,10 +111,10 @@ class EventMetadataFilter:
             return "a view or routine that statements may reach without naming it"
         listed = bool(self._listed(statement))
         reads = facts.tables - facts.views
-        if facts.views or (facts.create_select and not listed):  # the list lacks the tables that a view selects from
-            return self._hidden(facts, reads)
         if facts.kind is StatementKind.UNKNOWN and (facts.commits_implicitly or not listed):
             return facts.reason  # the list lacks the tables inside a definition
+        if facts.views or (facts.create_select and not listed):  # the list lacks the tables that a view selects from
+            return self._hidden(facts, reads)
         if listed:
             return None
         if facts.kind is StatementKind.DDL:

@@ -113,6 +113,8 @@ MYSQL = [
     ("INSERT INTO t VALUES (f(1))", ("a",), one("a")),
     ("gibberish", ("b",), unknown("a statement that logs are not known to hold")),
     ("CREATE JSON RELATIONAL DUALITY VIEW v AS SELECT JSON_DUALITY_OBJECT('_id': id) FROM b.t", ("a",), DUALITY),
+    (f"CREATE VIEW w AS SELECT {'(' * 101}1{')' * 101}", ("a",), unknown("a query nested too deeply")),
+    (f"CREATE TABLE u SELECT {'(' * 101}1{')' * 101}", None, unknown("a query nested too deeply")),
     ("INSERT INTO t VALUES (", ("a", "b"), TransactionShards(frozenset({"a", "b"}), "cross-database")),
     ("gibberish", None, unknown("a statement that logs are not known to hold")),
     ("gibberish", ("",), unknown("a statement that logs are not known to hold")),

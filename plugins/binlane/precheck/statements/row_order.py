@@ -83,7 +83,7 @@ def check_row_order(situation: Situation) -> Iterator[Finding]:
 def takes_rows(situation: Situation) -> bool:
     """Whether the window has statements that may take rows."""
     needs = situation.needs
-    is_filled = needs.ddl and any(each.facts.create_select for each in situation.every_text if "SELECT" in each.words)
+    is_filled = needs.ddl and any(each.facts.create_select for each in situation.every_text)
     return needs.statements or is_filled
 
 

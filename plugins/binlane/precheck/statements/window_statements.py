@@ -42,7 +42,6 @@ from binlane.sql.programs.changes import (
     ProgramChange,
     Since,
     dropped_unmade,
-    made_view,
     program_changes,
 )
 from binlane.sql.programs.comparison import Alike, Comparison, Difference
@@ -344,7 +343,7 @@ def _compares(situation: Situation) -> bool:
     needs = situation.needs
     if needs.statements or needs.loads:
         return True
-    return needs.ddl and any(each.facts.create_select for each in situation.every_text if "SELECT" in each.words)
+    return needs.ddl and any(each.facts.create_select for each in situation.every_text)
 
 
 def _reached(
@@ -446,8 +445,6 @@ def views_of_window(situation: Situation) -> frozenset[TableKey]:
     views = {folded(each.key) for each in situation.target.programs if each.kind == "view"}
     for text in situation.every_text:
         made = {folded(each) for each in text.facts.views}
-        if text.facts.kind is StatementKind.UNKNOWN and (named := made_view(text.tokens, text.context.database or "")):
-            made.add(folded(named))
         for old, new in text.facts.renames:
             if folded(old) in names | views | made:
                 made.add(folded(new))

@@ -47,15 +47,17 @@ def analyze(
 
 def _analyze(sql: str, database: str | None, dialect: Dialect) -> StatementFacts:
     tokens: list[Token] = []
+    reading = FactsBuilder(dialect, database)
     try:
         lex(sql, dialect, tokens)
         while tokens and is_symbol(tokens[-1], ";"):
             tokens.pop()
-        facts = _read(tokens, database, dialect)
+        _read(tokens, reading)
+        facts = reading.facts()
     except Unreadable as unreadable:
-        facts = _unknown(tokens, str(unreadable))
+        facts = _unknown(tokens, str(unreadable), reading)
     except RecursionError:
-        facts = _unknown(tokens, "nested too deeply")
+        facts = _unknown(tokens, "nested too deeply", reading)
     if database is not None and _asks_for_database(tokens, facts):
         facts = replace(facts, default_database=database)
     unsafe = unsafe_part(tokens, facts, dialect.flavor)
@@ -73,9 +75,9 @@ def _asks_for_database(tokens: Sequence[Token], facts: StatementFacts) -> bool:
 _cached = functools.lru_cache(maxsize=4096)(_analyze)
 
 
-def _read(tokens: list[Token], database: str | None, dialect: Dialect) -> StatementFacts:
-    cursor, reading = Cursor(tokens), FactsBuilder(dialect, database)
-    if dialect.flavor is Flavor.MARIADB:
+def _read(tokens: list[Token], reading: FactsBuilder) -> None:
+    cursor = Cursor(tokens)
+    if reading.dialect.flavor is Flavor.MARIADB:
         clause = clause_of(tokens)
         read_expressions(computed(tokens, clause), reading)
         cursor.at = clause.body
@@ -87,12 +89,18 @@ def _read(tokens: list[Token], database: str | None, dialect: Dialect) -> Statem
     if reader in _CHANGES:
         reading.kind, reading.commits_implicitly = StatementKind.DML, False
     reader(cursor, reading)
-    return reading.facts()
 
 
-def _unknown(tokens: list[Token], reason: str) -> StatementFacts:
+def _unknown(tokens: list[Token], reason: str, reading: FactsBuilder) -> StatementFacts:
     first = tokens[0].upper if tokens else ""
-    return StatementFacts(StatementKind.UNKNOWN, commits_implicitly=first not in _NEVER_COMMIT, reason=reason)
+    return StatementFacts(
+        StatementKind.UNKNOWN,
+        commits_implicitly=first not in _NEVER_COMMIT,
+        reason=reason,
+        # what it makes stands in front of what is not read: checks of names and bodies go by these
+        views=frozenset(reading.views),
+        create_select=reading.create_select,
+    )
 
 
 def _global(cursor: Cursor, reading: FactsBuilder) -> None:

@@ -10,7 +10,16 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from binlane.model import Flavor, TableKey
-from binlane.sql.parse.cursor import Cursor, FactsBuilder, account_end, group_end, is_list_of_rows, is_name, is_symbol
+from binlane.sql.parse.cursor import (
+    Cursor,
+    FactsBuilder,
+    account_end,
+    find_word,
+    group_end,
+    is_list_of_rows,
+    is_name,
+    is_symbol,
+)
 from binlane.sql.parse.facts import LOADABLE_OR_STORED, SPATIAL_REFERENCE, StatementKind
 from binlane.sql.parse.lexer import TokenKind, Unreadable
 from binlane.sql.parse.queries import read_query, read_sequences
@@ -124,6 +133,7 @@ def _object(cursor: Cursor, reading: FactsBuilder, readers: Mapping[str, _Reader
         elif cursor.words("SQL", "SECURITY"):
             cursor.next()
         elif cursor.any_word(*_BEFORE_OBJECT) is None:
+            _note_view(cursor, reading)
             raise Unreadable("an object of a kind that this version does not know")
     kind = cursor.next().upper
     reader(cursor, reading)
@@ -131,6 +141,14 @@ def _object(cursor: Cursor, reading: FactsBuilder, readers: Mapping[str, _Reader
         reading.replaced.add(reading.first)
     elif replaces and kind in ("DATABASE", "SCHEMA"):
         reading.dropped_in |= reading.databases
+
+
+def _note_view(cursor: Cursor, reading: FactsBuilder) -> None:
+    """A view behind words that are not known, such as JSON RELATIONAL DUALITY, is one all the same."""
+    cursor.at = find_word(cursor.tokens, "VIEW", start=cursor.at) + 1
+    if not (cursor.done or reading.drops):
+        _if_exists(cursor)
+        reading.views.add(reading.table(cursor.qualified()))
 
 
 def _definer(cursor: Cursor) -> None:
@@ -179,11 +197,12 @@ def _create_table(cursor: Cursor, reading: FactsBuilder) -> None:
         return
     start = query_start(cursor)
     definition = Cursor(cursor.tokens[cursor.at : start])
+    is_of_table = any(token.upper == "TABLE" for token in definition.tokens)
+    reading.create_select = is_of_table or start < len(cursor.tokens)
     _clauses(definition, reading, table.database)
-    if any(token.upper == "TABLE" for token in definition.tokens):
+    if is_of_table:
         raise Unreadable("CREATE TABLE ... TABLE")
     if start < len(cursor.tokens):
-        reading.create_select = True
         read_query(cursor.tokens[start:], reading)
     elif any(
         is_symbol(before, ")") and (one.upper, two.upper) == ("START", "TRANSACTION")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from binlane.model import Flavor
-from binlane.sql.parse.cursor import END, Cursor, FactsBuilder, group_end, is_name, is_symbol
+from binlane.sql.parse.cursor import END, Cursor, FactsBuilder, find_word, group_end, is_name, is_symbol
 from binlane.sql.parse.functions import ADJACENT_ONLY, BEFORE_PARENTHESIS, BUILTIN
 from binlane.sql.parse.lexer import Token, TokenKind, Unreadable
 
@@ -33,6 +33,12 @@ _SKIPPED: Final = frozenset(
 """First words of clauses that name no table."""
 _FROM_IN_CALLS: Final = ("EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "MID", "TRIM_ORACLE")
 """Functions with a FROM of their own between their parentheses."""
+_MATCH_OPTIONS: Final = (
+    ("WITH", "QUERY", "EXPANSION"),
+    ("IN", "NATURAL", "LANGUAGE", "MODE"),
+    ("IN", "BOOLEAN", "MODE"),
+)
+"""What may stand behind the expression of AGAINST: the first one also behind the second."""
 _COMPARISONS: Final = ("=", "<", ">", "<=", ">=", "<>", "!=")
 _SYMBOLS: Final = {":=": "=", "->": "+", "->>": "+", "{": "(", "}": ")"}
 _NO_TABLE: Final = ("SELECT", "WITH", "VALUES", "TABLE", "LATERAL", "DUAL", "JSON_TABLE")
@@ -63,11 +69,17 @@ def read_expressions(tokens: Sequence[Token], reading: FactsBuilder) -> None:
 
 
 COMMA: Final = Token(TokenKind.SYMBOL, ",")
+_OPEN: Final = Token(TokenKind.SYMBOL, "(")
+_CLOSE: Final = Token(TokenKind.SYMBOL, ")")
+_PLUS: Final = Token(TokenKind.SYMBOL, "+")
 
 
 def word(text: str) -> Token:
     """A word that is not in the statement's text, for composing queries."""
     return Token(TokenKind.WORD, text, text)
+
+
+_ONE_COLUMN: Final = (_OPEN, word("X"), word("INT"), word("PATH"), Token(TokenKind.STRING, "x"), _CLOSE)
 
 
 def read_sequences(tokens: Sequence[Token], reading: FactsBuilder) -> None:
@@ -93,7 +105,8 @@ def _read(tokens: Sequence[Token], reading: FactsBuilder, prefix: str) -> None:
     if _depth(tokens) > _MAX_DEPTH:
         raise Unreadable("a query nested too deeply")
     read_sequences(tokens, reading)
-    text = " ".join(filter(None, (prefix, *_Canonical(tokens, reading, query=prefix == "").pieces())))
+    plain = _without_own_grammar(tokens)
+    text = " ".join(filter(None, (prefix, *_Canonical(plain, reading, query=prefix == "").pieces())))
     named = _named_tables(text)
     known = {name for name, _ in named}
     for name, is_table in named:
@@ -102,6 +115,39 @@ def _read(tokens: Sequence[Token], reading: FactsBuilder, prefix: str) -> None:
     for name in _second_reading(tokens):
         if name not in known:
             raise Unreadable("a table that only one of two readings found")
+
+
+def _without_own_grammar(tokens: Sequence[Token]) -> Sequence[Token]:
+    """The tokens with MATCH .. AGAINST as an expression, and with one column for those of a JSON_TABLE, which name no
+    table: sqlglot does not know all forms of them."""
+    found = list(tokens)
+    for at in range(len(tokens) - 1, -1, -1):
+        if at > 0 and is_symbol(tokens[at - 1], "."):
+            continue
+        if tokens[at].upper == "MATCH":
+            _without_match(found, at)
+        elif tokens[at].upper == "JSON_TABLE" and at + 1 < len(found) and is_symbol(found[at + 1], "("):
+            columns = find_word(found[: group_end(found, at + 1) - 1], "COLUMNS", start=at + 2) + 1
+            # behind the path, which is a literal: elsewhere it is a function's name
+            if found[columns - 2].kind is TokenKind.STRING and is_symbol(found[columns], "("):
+                found[columns : group_end(found, columns)] = _ONE_COLUMN
+    return found
+
+
+def _without_match(tokens: list[Token], at: int) -> None:
+    """``MATCH (a, b) AGAINST (c IN BOOLEAN MODE)`` becomes ``COALESCE(a, b) + (c)``. The server takes the columns
+    without parentheses, too."""
+    against = find_word(tokens, "AGAINST", start=at)
+    if not (against + 1 < len(tokens) and is_symbol(tokens[against + 1], "(")):
+        return
+    end = group_end(tokens, against + 1) - 1
+    for words in _MATCH_OPTIONS:
+        if tuple(token.upper for token in tokens[end - len(words) : end]) == words:
+            end -= len(words)
+            del tokens[end : end + len(words)]
+    opens, closes = ((), ()) if is_symbol(tokens[at + 1], "(") else ((_OPEN,), (_CLOSE,))
+    tokens[against : against + 1] = [*closes, _PLUS]
+    tokens[at : at + 1] = [word("COALESCE"), *opens]
 
 
 def _depth(tokens: Sequence[Token]) -> int:
@@ -162,6 +208,9 @@ class _Canonical:
         elif token.upper in ("SELECT", "TABLE", "VALUES") and (token.upper == "SELECT" or self._at_query(before)):
             cursor.skip_words(*_SELECT_MODIFIERS)
             yield "SELECT 1 FROM" if token.upper == "TABLE" else "SELECT"
+        elif token.upper == "DEFAULT" and is_symbol(after, "("):
+            # that of a column, which the parentheses name
+            return
         elif token.upper == "BINARY" and is_symbol(after, "(") and not self._is_length():
             # an operator, for which sqlglot tries a type first: each level of nested ones would triple its time
             return

@@ -67,10 +67,7 @@ def unsafe_part(tokens: Sequence[Token], facts: StatementFacts, flavor: Flavor) 
     """The first unsafe part of a statement that changes rows, or None. Tokens as ``lexer.lex`` gives them."""
     if facts.kind in (StatementKind.DDL, StatementKind.UNKNOWN) and (altered := _altered(tokens)):
         return _unsafe_definition(altered, facts) or _unsafe_default(altered, flavor)
-    is_filled = facts.create_select and not facts.rows_follow
-    if facts.kind not in (StatementKind.DML, StatementKind.LOAD_DATA, StatementKind.UNKNOWN) and not is_filled:
-        return None
-    if facts.kind is StatementKind.UNKNOWN and facts.commits_implicitly:
+    if not facts.may_change_rows:
         return None
     for at in range(len(tokens)):
         if (found := of_server(tokens, at, flavor)) is not None:

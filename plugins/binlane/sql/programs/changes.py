@@ -197,10 +197,10 @@ def object_of(tokens: Sequence[Token]) -> str:
     return "" if at is None else tokens[at].upper
 
 
-def made_view(tokens: Sequence[Token], database: str) -> TableKey | None:
-    """The view that a statement makes, also one whose query is not read; None for every other statement."""
+def altered_program(tokens: Sequence[Token], database: str) -> TableKey | None:
+    """The routine or view that ALTER changes, or gives other characteristics; None for every other statement."""
     at = object_at(tokens)
-    if at is None or tokens[0].upper != "CREATE" or tokens[at].upper != "VIEW":
+    if at is None or tokens[0].upper != "ALTER" or tokens[at].upper not in _FOLLOWED:
         return None
     return _named(tokens, at + 1, database)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 
 from binlane.model import Flavor, TableKey
@@ -426,6 +428,65 @@ UNREADABLE = [
     ("DROP FUNCTION x.f y", True), ("DROP TRIGGER x y", True), ("DROP DATABASE x y", True), ("RENAME TABLE a", True),
     ("CREATE TABLE (a INT)", True), ("DROP TABLE x.*", True), ("CREATE VIEW v SELECT 1", True), ("REPAIR t", True),
 ]  # fmt: skip
+
+
+NOT_READ: Final = f"{'(' * 101}1{')' * 101}"
+"""An expression that both servers take, and no reader."""
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+@pytest.mark.parametrize(
+    ("sql", "views"),
+    [
+        (f"CREATE VIEW v AS SELECT {NOT_READ}", "d.v"),
+        (f"CREATE OR REPLACE ALGORITHM=UNDEFINED DEFINER=`u`@`%` VIEW x.v (a) AS SELECT {NOT_READ}", "x.v"),
+        (f"ALTER VIEW v AS SELECT {NOT_READ}", "d.v"),
+        ("CREATE JSON RELATIONAL DUALITY VIEW IF NOT EXISTS v AS SELECT JSON_DUALITY_OBJECT('_id': id) FROM t", "d.v"),
+        ("CREATE VIEW v SELECT 1", "d.v"),
+        ("DROP NEW VIEW v", ""),
+        (f"INSERT INTO v SELECT {NOT_READ}", ""),
+    ],
+)
+def test_the_view_of_a_query_that_is_not_read_is_known(sql: str, views: str, flavor: Flavor) -> None:
+    facts = read(sql, flavor)
+    assert (facts.kind, " ".join(map(str, facts.views))) == (UNKNOWN, views)
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+@pytest.mark.parametrize(
+    ("sql", "is_filled"),
+    [
+        (f"CREATE TABLE t SELECT {NOT_READ}", True),
+        (f"CREATE TEMPORARY TABLE t (a INT) REPLACE AS SELECT {NOT_READ}", True),
+        ("CREATE TABLE t TABLE u", True),
+        (f"CREATE TABLE t (a INT REFERENCES `x`.y.z (a)) AS SELECT {NOT_READ}", True),
+        ("CREATE TABLE t (a INT REFERENCES `x`.y.z (a))", False),
+        (f"INSERT INTO t SELECT {NOT_READ}", False),
+    ],
+)
+def test_a_table_that_a_query_fills_is_known_whatever_is_read(sql: str, is_filled: bool, flavor: Flavor) -> None:
+    facts = read(sql, flavor)
+    assert (facts.kind, facts.create_select) == (UNKNOWN, is_filled)
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "DEFAULT(a)",
+        "DEFAULT (`t`.`a`)",
+        "MATCH(a) AGAINST ((SELECT c FROM e.u))",
+        "(match `t`.`a`,`t`.`b` against ('x' in boolean mode))",
+        "MATCH (a, b) AGAINST (CONCAT('x', f.g()) IN NATURAL LANGUAGE MODE WITH QUERY EXPANSION) > 0.5",
+        "MATCH (a) AGAINST ('x' WITH QUERY EXPANSION) + MATCH (b) AGAINST (('y'))",
+        "(SELECT 1 FROM JSON_TABLE(t.a, '$[*]' COLUMNS (x INT EXISTS PATH '$.x', NESTED PATH '$.y[*]' COLUMNS"
+        " (z INT PATH '$' DEFAULT '0' ON EMPTY NULL ON ERROR))) AS j)",
+    ],
+)
+def test_the_grammar_of_the_servers_own_is_read_in_queries(expression: str, flavor: Flavor) -> None:
+    named = "d.t d.v e.u" if "e.u" in expression else "d.t d.v"
+    facts = read(f"CREATE VIEW v AS SELECT {expression} AS x FROM t", flavor)
+    assert (facts.reason, tables(facts), facts.routines_used) == (None, named, "f.g()" in expression)
 
 
 @pytest.mark.parametrize(("sql", "commits"), UNREADABLE)

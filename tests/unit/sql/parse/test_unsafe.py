@@ -9,6 +9,7 @@ from binlane.sql.parse.analyze import StatementKind, analyze
 from binlane.sql.parse.lexer import Dialect
 from binlane.sql.parse.unsafe import is_row_order_open
 from tests.unit.plan.logs import filtered, rows, statements
+from tests.unit.sql.parse.test_statements import NOT_READ
 
 UNSAFE = [
     ("INSERT INTO t VALUES (1, UUID())", "UUID()"),
@@ -21,6 +22,10 @@ UNSAFE = [
     ("DELETE FROM t LIMIT ROWS EXAMINED 5", "LIMIT ROWS EXAMINED"),
     ("INSERT INTO t (SELECT a FROM s ORDER BY a LIMIT 1) UNION (SELECT a FROM s LIMIT 1)", "LIMIT without ORDER BY"),
     ("CREATE TABLE t SELECT UUID() AS a", "UUID()"),
+    ("CREATE TABLE t SELECT DEFAULT(a) AS a, UUID() AS b FROM s", "UUID()"),
+    (f"CREATE TABLE t SELECT {NOT_READ} AS a, UUID() AS b FROM s", "UUID()"),
+    (f"CREATE TABLE t SELECT {NOT_READ} AS a FROM s LIMIT 1", "LIMIT without ORDER BY"),
+    (f"INSERT INTO t SELECT {NOT_READ}, UUID() FROM s", "UUID()"),
     ("CREATE TABLE t SELECT a FROM s LIMIT 0, 1", "LIMIT without ORDER BY"),
     ("INSERT INTO t SELECT a FROM s LIMIT 10 OFFSET 0", "LIMIT without ORDER BY"),
     ("INSERT INTO t SELECT a FROM s LIMIT @n", "LIMIT without ORDER BY"),
@@ -78,6 +83,7 @@ OF_MARIADB = [
     ("SET STATEMENT max_statement_time = 3 FOR UPDATE IGNORE t SET a = 1", "UPDATE IGNORE"),
 ]
 SAFE = [
+    f"CREATE VIEW t AS SELECT {NOT_READ} AS a, UUID() AS b FROM s",
     "INSERT INTO t VALUES (1, 'UUID()')",
     "INSERT INTO version (a) VALUES (1)",
     "UPDATE t SET user = 1, version = 2",
