@@ -159,8 +159,9 @@ def test_no_such_body_runs_by_a_table_behind_a_column_that_is_called_as_a_clause
     [
         "INSERT INTO app.t SELECT release_all_locks/* x */()",
         f"CREATE TABLE app.u SELECT {NOT_READ} AS a, RELEASE_ALL_LOCKS() AS b",
+        "INSERT INTO app.t SELECT TRIM('x' FROM RELEASE_ALL_LOCKS())",
     ],
-    ids=["plain", "not-read"],
+    ids=["plain", "not-read", "behind-from"],
 )
 def test_no_statement_gives_up_a_lane_s_lease(statement: str, family: str, channel_of: ChannelOf) -> None:
     channel = channel_of(family, family)

@@ -19,6 +19,7 @@ from tests.integration.window.conftest import Channel, ChannelOf, run_on
 
 ASKING = {
     "user": "IF USER() NOT LIKE 'test_u@%' THEN DELETE FROM other.victim; END IF",
+    "behind-from": "IF TRIM('x' FROM USER()) NOT LIKE 'test_u@%' THEN DELETE FROM other.victim; END IF",
     "server-id": "IF @@global.server_id > 0 THEN SET @x = 1; END IF",
     "lock": "IF GET_LOCK('x', 0) = 0 THEN SET @x = 1; END IF",
     "handler": "BEGIN DECLARE CONTINUE HANDLER FOR 1142 BEGIN END; DELETE FROM other.victim; END",

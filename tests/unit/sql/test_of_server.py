@@ -12,6 +12,7 @@ ASKING = [
     ("SET @x = `is_free_lock`('x')", "IS_FREE_LOCK()"),
     ("SET @x = `Version` ()", "VERSION()"),
     ("IF USER() = 'a' THEN SET @x = 1; END IF", "USER()"),
+    ("IF TRIM('x' FROM USER()) = 'a' THEN SET @x = 1; END IF", "USER()"),
     ("SET @x = session_user ( )", "SESSION_USER()"),
     ("SET @x = SYSTEM_USER()", "SYSTEM_USER()"),
     ("SET @x = CURRENT_USER", "CURRENT_USER()"),
@@ -43,6 +44,8 @@ ALIKE = (
     "DO SLEEP(1)",
     "CREATE TEMPORARY TABLE `user` (`uuid` INT, KEY `version` (`uuid`))",
     "INSERT INTO t (`uuid`) VALUES (1)",
+    "CREATE INDEX i ON `user` (a)",
+    "CREATE INDEX IF NOT EXISTS i ON user (a)",
 )
 
 

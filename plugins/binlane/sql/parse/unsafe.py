@@ -207,18 +207,14 @@ def of_server(tokens: Sequence[Token], at: int, flavor: Flavor) -> str | None:
     token = tokens[at]
     if token.kind is TokenKind.VARIABLE and token.text.startswith("@@"):
         return unlogged_variable(token)
-    if token.kind is TokenKind.NAME:
-        # a function whose name is no word of the grammar may be quoted
-        name = token.text.upper()
-        return f"{name}()" if name in _OF_FAMILY[flavor] and _is_quoted_call(tokens, at) else None
-    if token.kind is not TokenKind.WORD:
+    # a function whose name is no word of the grammar may be quoted
+    if token.kind not in (TokenKind.WORD, TokenKind.NAME):
         return None
-    if token.upper in _OF_FAMILY[flavor] and _is_called(tokens, at):
-        return f"{token.upper}()"
-    if token.upper == "ENCRYPT" and _is_called(tokens, at) and not _has_second_argument(tokens, at + 1):
-        # its salt is random
-        return "ENCRYPT()"
-    return None
+    name = token.text.upper()
+    # its salt is random
+    is_random = name == "ENCRYPT" and not _has_second_argument(tokens, at + 1)
+    is_own = is_random or name in _OF_FAMILY[flavor]
+    return f"{name}()" if is_own and _is_called(tokens, at) else None
 
 
 def unlogged_variable(token: Token) -> str | None:
@@ -372,40 +368,40 @@ def _unsafe_default(tokens: Sequence[Token], flavor: Flavor) -> str | None:
             adds = has_default = False
         elif has_default and (found := unlogged_variable(token)) is not None:
             return f"{found}{NEW_DEFAULT}"
-        elif token.kind is not TokenKind.WORD:
+        elif token.kind not in (TokenKind.WORD, TokenKind.NAME):
             continue
         elif depth == 0 and token.upper == "ADD":
             adds = True
         elif token.upper == "DEFAULT":
             has_default = adds
         elif has_default and (
-            (token.upper in _OF_FAMILY[flavor] | _OF_EACH_ROW and _is_called(tokens, at))
+            (token.text.upper() in _OF_FAMILY[flavor] | _OF_EACH_ROW and _is_called(tokens, at))
             or [each.upper for each in tokens[at : at + 3]] == ["NEXT", "VALUE", "FOR"]
         ):
-            return f"{token.upper}(){NEW_DEFAULT}"
+            return f"{token.text.upper()}(){NEW_DEFAULT}"
     return None
 
 
 def _is_called(tokens: Sequence[Token], at: int) -> bool:
-    if at > 0 and is_symbol(tokens[at - 1], "."):
+    """Whether the name at ``at``, quoted or not, is a function's: not that of a table or a key in front of a list of
+    columns."""
+    before = tokens[at - 1] if at > 0 else None
+    if before is not None and is_symbol(before, "."):
         return False
-    if at + 1 < len(tokens) and is_symbol(tokens[at + 1], "("):
-        # a column list behind INSERT INTO version (...) is no call
-        return at == 0 or tokens[at - 1].upper not in ("INTO", "TABLE", "UPDATE", "FROM", "JOIN", "REPLACE", "INSERT")
-    return tokens[at].upper in _WITHOUT_CALL
-
-
-def _is_quoted_call(tokens: Sequence[Token], at: int) -> bool:
-    """Whether a quoted name is a function's: not one of a key or a table in front of a list of columns."""
-    behind = at + 1 < len(tokens) and is_symbol(tokens[at + 1], "(")
-    return behind and (at == 0 or (tokens[at - 1].upper not in _NAMED_WITH_LIST and not is_symbol(tokens[at - 1], ".")))
+    if not (at + 1 < len(tokens) and is_symbol(tokens[at + 1], "(")):
+        return tokens[at].upper in _WITHOUT_CALL
+    if before is not None and before.upper == "ON":
+        # CREATE INDEX name ON table (a): elsewhere it has a condition
+        return at < 3 or tokens[at - 3].upper not in ("INDEX", "EXISTS")
+    return before is None or before.upper not in _NAMED_WITH_LIST
 
 
 _NAMED_WITH_LIST: Final = frozenset(
-    {"INTO", "TABLE", "UPDATE", "FROM", "JOIN", "REPLACE", "INSERT", "EXISTS", "KEY", "INDEX", "UNIQUE", "REFERENCES"}
-    | {"CONSTRAINT", "ON", "WITH", "RECURSIVE", "AS", "FULLTEXT", "SPATIAL", "DELAYED", "IGNORE", "LOW_PRIORITY"}
-    | {"HIGH_PRIORITY", "PERIOD", "PARTITION"}
+    {"INTO", "TABLE", "REPLACE", "INSERT", "EXISTS", "KEY", "INDEX", "UNIQUE", "REFERENCES", "CONSTRAINT", "WITH"}
+    | {"RECURSIVE", "AS", "FULLTEXT", "SPATIAL", "DELAYED", "IGNORE", "LOW_PRIORITY", "PERIOD", "PARTITION"}
 )
+"""Words behind which a name in front of a parenthesis is a table's or a key's, and behind none of which an expression
+begins. FROM is none of them: no list of columns follows its table, and in TRIM('x' FROM f()) an expression does."""
 
 
 def unordered_limit(tokens: Sequence[Token]) -> str | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 
 from binlane.model import Flavor
 from binlane.sql.parse.analyze import StatementKind, analyze
 from binlane.sql.parse.lexer import Dialect
-from binlane.sql.parse.unsafe import is_row_order_open
+from binlane.sql.parse.unsafe import UNSAFE_FUNCTIONS, is_row_order_open
 from tests.unit.plan.logs import filtered, rows, statements
 from tests.unit.sql.parse.test_statements import NOT_READ
 
@@ -83,6 +85,12 @@ OF_MARIADB = [
     ("SET STATEMENT max_statement_time = 3 FOR UPDATE IGNORE t SET a = 1", "UPDATE IGNORE"),
 ]
 SAFE = [
+    "INSERT IGNORE user (a) VALUES (1)",
+    "INSERT INTO `user` () VALUES ()",
+    "REPLACE LOW_PRIORITY `version` (a) VALUES (1)",
+    "INSERT INTO t WITH RECURSIVE user (a) AS (SELECT 1) SELECT a FROM user ORDER BY a",
+    "INSERT INTO t WITH `user` (a) AS (SELECT 1) SELECT a FROM `user` ORDER BY a",
+    "CREATE TABLE IF NOT EXISTS user (a INT, KEY user (a), CONSTRAINT user UNIQUE user (a)) SELECT 1 AS a",
     f"CREATE VIEW t AS SELECT {NOT_READ} AS a, UUID() AS b FROM s",
     "INSERT INTO t VALUES (1, 'UUID()')",
     "INSERT INTO version (a) VALUES (1)",
@@ -134,6 +142,33 @@ def test_unsafe_parts_of_statements_are_named(sql: str, part: str, flavor: Flavo
 @pytest.mark.parametrize(("sql", "part"), OF_MARIADB)
 def test_unsafe_parts_that_mariadb_alone_has(sql: str, part: str) -> None:
     assert analyze(sql, database="a", flavor=Flavor.MARIADB).unsafe == part
+
+
+CALLS: Final = (
+    "INSERT INTO t VALUES (TRIM(BOTH '-' FROM {call}))",
+    "UPDATE t SET a = EXTRACT(HOUR FROM {call})",
+    "INSERT INTO t SELECT SUBSTRING({call} FROM 1) FROM s",
+    "INSERT INTO t SELECT s.a FROM s JOIN r ON {call} = s.a",
+    "INSERT INTO t SELECT s.a FROM s JOIN x.index i ON {call} = s.a",
+    "INSERT INTO t SELECT HIGH_PRIORITY {call}",
+    "INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE a = {call}",
+)
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+@pytest.mark.parametrize("statement", CALLS)
+def test_a_call_is_one_wherever_an_expression_stands(statement: str, flavor: Flavor) -> None:
+    for name in (*UNSAFE_FUNCTIONS, "ENCRYPT"):
+        for spelled in (name, f"`{name.lower()}`", f"`{name}` "):
+            sql = statement.format(call=f"{spelled}()")
+            assert analyze(sql, database="a", flavor=flavor).unsafe == f"{name}()", sql
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+@pytest.mark.parametrize("default", ["TRIM('x' FROM UUID())", "`uuid`()"])
+def test_a_default_calls_a_function_however_it_is_spelled(default: str, flavor: Flavor) -> None:
+    facts = analyze(f"ALTER TABLE t ADD a CHAR(36) DEFAULT ({default})", database="a", flavor=flavor)
+    assert facts.unsafe == "UUID() as the default of a new column"
 
 
 @pytest.mark.parametrize("flavor", list(Flavor))
