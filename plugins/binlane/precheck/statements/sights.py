@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import field
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -44,8 +44,8 @@ class Sights:
     """What of a window sees something; read when it is asked for."""
 
     situation: Situation
-    _forms: dict[int, str | None] = field(default_factory=dict)
-    """The texts of ``asked.forms`` as ``plain`` writes them, as far as they were read; None: one that cannot be."""
+    _forms: dict[int, Collection[str]] = field(default_factory=dict)
+    """The texts of ``asked.forms`` as ``plain`` writes them, as far as they were read; none of one that cannot be."""
 
     def first(self, sight: Sight, *, with_programs: bool = True) -> Place | None:
         """The first statement, program behind one, or table that sees it."""
@@ -75,10 +75,10 @@ class Sights:
             if number not in self._forms:
                 header = logged.header
                 text = LoggedText.of(header.first_seqno, header.source, logged.item, self.situation.plan.flavor)
-                self._forms[number] = None if text is None else plain(text.tokens)
-            as_plain = self._forms[number]
-            # lists of literals are of one form, whatever their length
-            if as_plain is None or sight.sees(as_plain) or sight.sees(_LITERALS.sub("( ? )", as_plain)):
+                as_plain = "" if text is None else plain(text.tokens)
+                # lists of literals are of one form, whatever their length
+                self._forms[number] = () if text is None else {as_plain, _LITERALS.sub("( ? )", as_plain)}
+            if not self._forms[number] or any(map(sight.sees, self._forms[number])):
                 return True
         is_in_table = sight.expressions and any(self._has(text, "", sight) for _, text in self.expressions())
         return is_in_table or self.by_definitions(sight)
