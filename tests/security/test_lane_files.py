@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from blake3 import blake3
 
+from binlane.config import load_channel
 from binlane.errors import PlanError, PrecheckError
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
@@ -27,7 +28,7 @@ from binlane.work.plan_inputs import read_inputs
 from binlane.work.plan_job.job import InProcess, run_plan_job
 from binlane.work.plan_job.made import note_made
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import Channel, ChannelOf, run_on
+from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
 
 STATEMENTS: Final = (
     "SET GLOBAL long_query_time = 9",
@@ -200,3 +201,43 @@ def test_what_the_channel_leaves_out_is_refused_by_its_own_rules(channel_of: Cha
     with pytest.raises(PlanError, match=r"found rows of hidden_1\.t, left out"):
         steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], first)
     assert channel.target.query("SELECT * FROM hidden_1.t") == []
+
+
+@families
+@pytest.mark.parametrize("is_adopted", [True, False], ids=["that has begun", "without a plan"])
+def test_a_plan_of_another_channel_changes_nothing_of_that_one(
+    channel_of: ChannelOf, family: str, is_adopted: bool
+) -> None:
+    """Both have one target, and one plan job's cluster reads the work folders of both."""
+    channel: Channel = channel_of(family, family)
+    run_on(channel.source, "CREATE DATABASE tenant_1", "CREATE TABLE tenant_1.t (id INT PRIMARY KEY)")
+    (channel.channels / "other.toml").write_text((channel.channels / f"{CHANNEL}.toml").read_text())
+    assert channel.cli("init", "other", "--start", "oldest") == 0
+    other = load_channel(channel.channels / "other.toml", {})
+    own_folder, its_folder = (
+        WorkFolder.of_window(steps.extract(config, channel.endpoints, WindowRequest("now"))["work"])
+        for config in (channel.config, other)
+    )
+    for folder in (own_folder, its_folder):
+        run_plan_job(folder, InProcess())
+    if is_adopted:
+        steps.adopt_plan(other, channel.endpoints, its_folder.uri)
+    its_state = [
+        f"SELECT * FROM binlane.{table} WHERE channel = 'other'" for table in ("channels", "windows", "errors", "audit")
+    ]
+    before = list(map(channel.target.query, its_state))
+    plans, its_plans = (folder.plans(read_inputs(folder).key) for folder in (own_folder, its_folder))
+    made = {name: plans.read(name) for name in (CONTEXT, DATABASES)} | {PLAN: its_plans.read(PLAN)}
+    Path(plans.path(PLAN)).write_bytes(made[PLAN])
+    note_made(own_folder, plans, read_inputs(own_folder).digests, made)
+    with pytest.raises(
+        PlanError, match=r"plan\.json: expected a plan whose channel is .*, as of its window, found .other"
+    ):
+        steps.adopt_plan(channel.config, channel.endpoints, own_folder.uri, stop_at="highest")
+    for step in (
+        lambda: steps.apply_lane(channel.config, channel.endpoints, plans.uri, 0),
+        lambda: steps.advance(channel.config, channel.endpoints, plans.uri),
+    ):
+        with pytest.raises(PlanError, match="expected a plan whose channel is"):
+            step()
+    assert list(map(channel.target.query, its_state)) == before

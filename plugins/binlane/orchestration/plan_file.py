@@ -1,10 +1,16 @@
-"""Reads a window's plan: only if its content has the digest that it names, and once for all steps of a command."""
+"""Reads a window's plan: only if its content has the digest that it names, and once for all steps of a command.
+
+A plan says whose it is: of which channel and window, and where that one ends. A step asks the target by these names, so
+it takes no plan but its own window's (``read_own_plan``): who makes plans, as Spark does, may have those of other
+channels of the same target.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-from typing import Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
 from binlane.errors import PlanError
 from binlane.garbage import uncollected
@@ -13,6 +19,12 @@ from binlane.work import files
 from binlane.work.files import WorkFolder
 from binlane.work.folder_formats import check_formats
 
+if TYPE_CHECKING:
+    from binlane.plan.manifest import Manifest
+    from binlane.state.windows import WindowBounds
+
+_SHOWN: Final = 200
+"""Characters of a plan's own words in an error."""
 _NEWEST_PLAN: Final[dict[str, WindowPlan]] = {}
 """No more than one: of a folder."""
 
@@ -47,6 +59,41 @@ def read_plan(place: WorkFolder | str, digest: str | None = None) -> WindowPlan:
             "files"
         )
     return plan
+
+
+def read_own_plan(plans: WorkFolder, channel: str, of_window: Mapping[str, object]) -> WindowPlan:
+    """The plan in a plan's folder of a channel's window. ``of_window``: what else it has to say about the window, by
+    the names of its fields (``said_by_manifest``, ``said_by_target``). Raises PlanError as ``read_plan``, and for the
+    plan of another channel or window, or of another end."""
+    plan = read_plan(plans)
+    for name, expected in {"channel": channel, "window_id": plans.window.name, **of_window}.items():
+        if (found := getattr(plan, name)) != expected:
+            raise PlanError(
+                f"{plans.uri}/{files.PLAN}: expected a plan whose {name} is {str(expected)[:_SHOWN]!r}, as of its "
+                f"window, found {str(found)[:_SHOWN]!r}: it is the plan of another window, and whoever makes plans or "
+                f"can write to the work folder has put it there. Find out who that is, remove {plans.window.uri}, and "
+                "run again: the same part of the log is read"
+            )
+    return plan
+
+
+def said_by_manifest(manifest: Manifest) -> Mapping[str, object]:
+    """What the plan of a window says, too."""
+    first = manifest.segments[0].flavor if manifest.segments else None
+    return {
+        "first_seqno": manifest.first_seqno,
+        "last_seqno": manifest.last_seqno,
+        "source": manifest.identity,
+        "end": manifest.end,
+        "end_gtid_set": manifest.gtid_set,
+        "end_time": manifest.end_time,
+        **({} if first is None else {"flavor": first}),
+    }
+
+
+def said_by_target(bounds: WindowBounds) -> Mapping[str, object]:
+    """The same by a window's row on the target."""
+    return {"first_seqno": bounds.first_seqno, "last_seqno": bounds.last_seqno, "end": bounds.end}
 
 
 def _is_of(data: bytes, plan: WindowPlan) -> bool:

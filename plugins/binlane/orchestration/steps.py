@@ -29,7 +29,7 @@ from binlane.orchestration.effective_rules import leaves_out, selection_of
 from binlane.orchestration.extraction.window_reading import WindowReading, source_of
 from binlane.orchestration.inputs import settings_before, target_has_changed, write_inputs, write_kept
 from binlane.orchestration.lane_options import apply_options
-from binlane.orchestration.plan_file import read_plan
+from binlane.orchestration.plan_file import read_own_plan, said_by_manifest, said_by_target
 from binlane.orchestration.request import HIGHEST, WindowRequest
 from binlane.orchestration.retention import remove_folders, remove_old
 from binlane.orchestration.stop import check_stopped, is_stopped_inside, seqno_of, settle
@@ -40,6 +40,7 @@ from binlane.plan.database_activity import WindowActivity
 from binlane.plan.manifest import Manifest, Segment
 from binlane.plan.settings import PlanSettings
 from binlane.plan.window_facts import facts_of, lane_name
+from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.account.row_writer import chosen_writer
 from binlane.precheck.results import checked_of
 from binlane.servers.catalog import read_schema
@@ -331,15 +332,15 @@ def adopt_plan(
     folder = _as_made(channel, endpoints, folder, made)
     inputs = read_inputs(folder)
     plans = folder.plans(inputs.key)
-    plan = read_plan(plans)
+    plan = read_own_plan(plans, channel.name, said_by_manifest(inputs.manifest))
     # spelling it is a part of a small window's time
     if log.isEnabledFor(logging.INFO):
         log.info("the plan\n%s", as_text(report.plan_view(plan, plan_engine, by_load=inputs.settings.places_by_load)))
     engine = engine_of(endpoints.target)
-    with recorded_refusal(endpoints.target, plan.channel, plan.window_id):
+    with recorded_refusal(endpoints.target, channel.name, plan.window_id):
         left = check_window(channel, endpoints, plan, inputs, plans, selection_of(channel, inputs.schema))
     with engine.connect() as connection:
-        window = read_window(connection, plan.channel, plan.window_id)
+        window = read_window(connection, channel.name, plan.window_id)
     if window is None:
         log.info("a dry run: nothing was written; the window's files stay in %s", work)
         return {"plan": None, "lanes": []}
@@ -360,8 +361,8 @@ def adopt_plan(
         from binlane.orchestration.audited import audited
 
         author = by or "a run of the DAG"
-        with audited(endpoints.target, plan.channel, "stop", {"place": place}, author):
-            request_stop(engine, plan.channel, by=author, at=at, window_id=plan.window_id)
+        with audited(endpoints.target, channel.name, "stop", {"place": place}, author):
+            request_stop(engine, channel.name, by=author, at=at, window_id=plan.window_id)
     with engine.connect() as connection:
         placed = [each for each in lane_positions(connection, channel.name) if each.window_id == plan.window_id]
     total = plan.last_seqno - plan.first_seqno + 1
@@ -390,7 +391,7 @@ def apply_lane(
     folder, window = _recorded(channel, endpoints, plan_uri)
     if _is_over(window, folder):
         return {"lane": lane, "seqno": window.bounds.last_seqno, "blocks": 0, "transactions": 0, "stopped": False}
-    plan = read_plan(folder)
+    plan = _own_plan(channel, folder, window)
     with engine.connect() as connection:
         writer = chosen_writer(connection, channel.apply.writer)
     options = dataclasses.replace(apply_options(channel, plan), interrupted=interrupted, writer=writer)
@@ -416,7 +417,7 @@ def advance(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> Answ
     if _is_over(window, folder):
         with engine.connect() as connection:
             return _advanced(window, count_conflicts(connection, channel.name, window.bounds.window_id))
-    plan = read_plan(folder)
+    plan = _own_plan(channel, folder, window)
     if is_stopped_inside(window):
         answer = settle(endpoints, window, _folders(channel))
         with engine.connect() as connection:
@@ -496,6 +497,10 @@ def _recorded(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> tu
             "again"
         )
     return dataclasses.replace(named, digests=window.bounds.work.digests), window
+
+
+def _own_plan(channel: ChannelConfig, plans: WorkFolder, window: Window) -> WindowPlan:
+    return read_own_plan(plans, channel.name, said_by_target(window.bounds))
 
 
 def _is_over(window: Window, plans: WorkFolder) -> bool:

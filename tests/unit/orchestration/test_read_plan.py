@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from binlane.errors import PlanError
-from binlane.orchestration.plan_file import read_plan
+from binlane.model import Flavor, LogPosition
+from binlane.orchestration.plan_file import read_own_plan, read_plan, said_by_manifest, said_by_target
 from binlane.plan.window_plan import WindowPlan
+from binlane.state.windows import WindowBounds
 from binlane.work import files
 from binlane.work.files import WorkFolder
+from binlane.work.plan_inputs import read_inputs
 from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.stored_windows import plans_of, stored, unpack
 
@@ -65,3 +70,32 @@ def test_a_file_that_says_anything_else_is_refused(plans: WorkFolder, name: str)
     replace(plans, plans.read(files.PLAN).replace(f'"{name}": "{said[name]}"'.encode(), f'"{name}": "other"'.encode()))
     with pytest.raises(PlanError, match=r"plan\.json: expected content of SHA-256"):
         read_plan(plans.uri)
+
+
+def test_a_step_takes_its_own_window_s_plan_alone(written: tuple[WorkFolder, WindowPlan], tmp_path: Path) -> None:
+    """Whoever makes plans may have those of other channels of the same target."""
+    folder, plan = written
+    manifest = read_inputs(folder.window).manifest
+    plans = WorkFolder(str(tmp_path / manifest.window)).plans("key")
+    known = said_by_manifest(manifest)
+    assert known.keys() == {*("first_seqno", "last_seqno", "source", "end", "end_gtid_set", "end_time", "flavor")}
+    bounds = said_by_target(WindowBounds.of(manifest, ""))
+    plans.replace(files.PLAN, plan.sealed()[1])
+    assert read_own_plan(plans, manifest.channel, known) == read_own_plan(plans, manifest.channel, bounds) == plan
+    others: dict[str, Any] = {
+        **dict.fromkeys(("channel", "window_id", "source", "end_gtid_set"), "x" * 300),
+        "first_seqno": plan.first_seqno + 1,
+        "last_seqno": plan.last_seqno + 1,
+        "end": LogPosition("binlog.000099", 4),
+        "end_time": 1.0,
+        "flavor": next(each for each in Flavor if each is not plan.flavor),
+    }
+    assert others.keys() == {"channel", "window_id", *known}
+    for name, value in others.items():
+        other = dataclasses.replace(plan, barriers=(), epochs=(), digest="", **{name: value})
+        plans.replace(files.PLAN, other.sealed()[1])
+        for said in (known, bounds):
+            if name in ("channel", "window_id", *said):
+                with pytest.raises(PlanError, match=rf"key/plan\.json: expected a plan whose {name} is ") as refused:
+                    read_own_plan(plans, manifest.channel, said)
+                assert len(str(refused.value)) < 1_500

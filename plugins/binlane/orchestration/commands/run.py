@@ -26,7 +26,7 @@ from binlane.orchestration.announcing.announce import announce, announce_missed
 from binlane.orchestration.commands.channel import load, read_channel_status
 from binlane.orchestration.extraction.window_reading import source_of
 from binlane.orchestration.lane_processes import LaneProcesses
-from binlane.orchestration.plan_file import read_plan
+from binlane.orchestration.plan_file import read_own_plan, said_by_manifest
 from binlane.orchestration.plan_job.engines import (
     begin_processes,
     early_scans,
@@ -169,7 +169,8 @@ def plan(call: Call, console: Terminal) -> View:
         with doing("plan job"):
             engine, _ = _filter(channel, call.engine, work, window["segments"])
         inputs = read_inputs(work)
-        found = read_plan(replace(work, digests=made_here(work.uri)).plans(inputs.key))
+        plans = replace(work, digests=made_here(work.uri)).plans(inputs.key)
+        found = read_own_plan(plans, channel.name, said_by_manifest(inputs.manifest))
         console.print(report.plan_view(found, engine, by_load=inputs.settings.places_by_load))
         begun = read_channel_status(endpoints, call.channel).window
         if begun is not None and begun.plan_digest is not None:
