@@ -290,6 +290,11 @@ def test_an_error_is_told_with_its_way_out() -> None:
     assert "correct the row" in failed.next_step
 
 
+def test_a_row_without_its_parent_is_told_with_the_filter_that_may_leave_the_parent_out() -> None:
+    failed = of(window=LEFT, error=replace(ERROR, code=1452)).findings[0]
+    assert "ALTER TABLE .. DROP FOREIGN KEY on the target, or take both tables" in failed.next_step
+
+
 def test_what_runs_is_told_with_the_time_that_is_left() -> None:
     assert of(stage=READING).summary == "running: reading the log: 1.0 GiB of 4.0 GiB, 3 min left"
     told = of(window=APPLIED, stage=replace(FILTERING, text="3 of 4 transactions applied", left=None)).summary

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import astuple, field
+from dataclasses import astuple, field, replace
 from enum import IntEnum
 from functools import cached_property, partial
 from typing import Final
@@ -193,6 +193,7 @@ class Definitions:
             yield from self._one(obj, "definition", ours_text, theirs_text, sequence_mend(name, statements[0]))
             return
         parts = parts_of_both(source, target)
+        left_out = set(self._left_out(ours, parts[1]))
         # in a statement the source's own text, which names other databases in foreign keys only
         spelled = [
             dict(zip(named, plain.values(), strict=True))
@@ -200,6 +201,8 @@ class Definitions:
         ]
         alike = _of_one_collation(ours, theirs)
         for part in _of_either(*parts):
+            if part in left_out:
+                continue
             if part.startswith("foreign key") and part in spelled[0]:
                 spelled[0][part] = self._renamed_in(spelled[0][part])
             line, other = (each.get(part) for each in parts)
@@ -209,9 +212,25 @@ class Definitions:
             mend = table_mend(name, part, *spelled, same_collation=is_alike)
             yield from self._one(obj, part, line, other, mend)
 
+    def _left_out(self, ours: Table, theirs: Mapping[str, str]) -> Iterator[str]:
+        """Foreign keys to tables that the filter leaves out and that the target does not have: copies leave them out.
+        ``theirs``: the parts of the target's table."""
+        for each in ours.foreign_keys:
+            part = f"foreign key {identifier(each.name)}"
+            if part not in theirs and self.selection.table(each.parent) is not None:
+                yield part
+
     def _known(self, obj: SchemaObject, ours: Table, theirs: Table) -> Iterator[DefinitionDifference]:
         """The differences that other versions and families do not spell differently."""
         named = self._renamed.tables.get(self.renaming.table(ours.key), ours)
+        there = {replace(each, name="") for each in theirs.foreign_keys}
+        keys = (
+            foreign
+            for each, foreign in zip(ours.foreign_keys, named.foreign_keys, strict=True)
+            # copies leave them out
+            if self.selection.table(each.parent) is None or replace(foreign, name="") in there
+        )
+        named = replace(named, foreign_keys=tuple(keys))
         empty = TableFacts()
         facts = tuple(
             side.get(table.key, empty) for side, table in zip(self._facts_of_tables, (ours, theirs), strict=True)

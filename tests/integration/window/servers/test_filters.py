@@ -213,6 +213,46 @@ def test_a_foreign_key_that_changes_rows_behind_the_filter_s_back_is_named(
     assert family.target.query("SELECT COUNT(*) FROM tenant_1.t") == [(int(not refused),)]
 
 
+def test_a_row_whose_parent_the_filter_leaves_out_is_refused_before_the_first_write(family: Channel) -> None:
+    key = "CONSTRAINT k FOREIGN KEY (p) REFERENCES audit_1.t (id)"
+    family.on_both(*TABLES, f"CREATE TABLE tenant_1.child (id INT PRIMARY KEY, p INT, {key})")
+    family.write_channel(FILTER)
+    for number in (1, 2):
+        run_on(family.source, f"INSERT INTO audit_1.t VALUES ({number}, 1)")
+        run_on(family.source, f"INSERT INTO tenant_1.child VALUES ({number}, {number})")
+        if number == 1:
+            with pytest.raises(PrecheckError, match=r"tenant_1\.child: foreign key k: .*audit_1\.t, left out"):
+                family.run()
+            run_on(family.target, "ALTER TABLE tenant_1.child DROP FOREIGN KEY k", log=False)
+        assert family.run() is not None
+    assert family.target.query("SELECT * FROM tenant_1.child") == [(1, 1), (2, 2)]
+    assert verify_channel(family.config, family.endpoints, Options(full=True)).state == "clean"
+
+
+@requires_mysql
+def test_a_key_that_a_copy_has_left_out_is_no_drift_between_the_families(channel_of: ChannelOf) -> None:
+    channel = channel_of("mariadb", "mysql")
+    channel.on_both(*TABLES, "CREATE TABLE tenant_1.child (id INT PRIMARY KEY, p INT, KEY k (p), KEY o (id))")
+    keys = ("FOREIGN KEY (p) REFERENCES audit_1.t (id)", "CONSTRAINT o FOREIGN KEY (id) REFERENCES tenant_1.t (id)")
+    run_on(channel.source, *(f"ALTER TABLE tenant_1.child ADD {key}" for key in keys), log=False)
+    channel.write_channel(FILTER)
+    run_on(channel.source, "INSERT INTO tenant_1.t VALUES (1, 1)")
+    assert channel.run() is not None
+    found = verify_channel(channel.config, channel.endpoints, Options(full=True))
+    assert [each.what for each in found.differences if "foreign" in each.what] == ["foreign key `o`"]
+
+
+def test_a_parent_that_somebody_else_keeps_on_the_target_stops_no_window(family: Channel) -> None:
+    family.on_both(
+        *TABLES, "CREATE TABLE tenant_1.child (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES audit_1.t (id))"
+    )
+    family.write_channel(FILTER)
+    family.on_both("INSERT INTO audit_1.t VALUES (1, 1)")
+    run_on(family.source, "INSERT INTO tenant_1.child VALUES (1, 1)")
+    assert family.run() is not None
+    assert family.target.query("SELECT * FROM tenant_1.child") == [(1, 1)]
+
+
 def test_a_changed_filter_is_refused_while_a_window_is_unfinished(family: Channel) -> None:
     run_on(family.source, *TABLES)
     family.run()

@@ -1,0 +1,85 @@
+"""Foreign keys of the target whose parents have no rows there, because the filter leaves them out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from binlane.model import RowCounts, TableKey
+from binlane.plan.transaction.altered_tables import Alterations
+from binlane.plan.window_plan import TableCounts
+from binlane.precheck.situation.situation import Situation
+from binlane.schema.model import ForeignKey, Table
+from binlane.shards.selection import Selection
+from tests.unit.plan.logs import settings
+from tests.unit.precheck.situations import PLAN, said, schema, situation, target_of
+
+CHILD, PARENT = TableKey("shop", "orders"), TableKey("crm", "customers")
+KEY = ForeignKey("fk", ("customer",), PARENT, ("id",), "RESTRICT", "RESTRICT")
+INSERTED = RowCounts(inserts=1)
+WITHOUT_CRM = Selection(exclude_databases=("crm",))
+
+
+def of(
+    counts: RowCounts = INSERTED,
+    *,
+    key: ForeignKey = KEY,
+    selection: Selection = WITHOUT_CRM,
+    has_rows: bool = False,
+    plan: dict[str, Any] | None = None,
+    **changes: Any,
+) -> Situation:
+    """A window that writes such rows of the child, for a target whose parent has rows or not."""
+    window = {"tables": {CHILD: TableCounts(read=counts, written=counts)}} if plan is None else plan
+    return situation(
+        target_of(ask=lambda _, parent: has_rows if parent == key.parent else None),
+        replace(PLAN, **window),
+        schema(Table(CHILD, "InnoDB", (), foreign_keys=(key,))),
+        selection=selection,
+        **changes,
+    )
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        of(),
+        of(RowCounts(updates=1)),
+        of(plan={"written": frozenset({CHILD})}),
+        of(plan={"loaded": frozenset({CHILD})}),
+        of(selection=Selection(include_databases=("shop",))),
+        of(
+            key=replace(KEY, parent=TableKey("sales", "customers")),
+            settings=settings(renames=[["crm", "sales"]]),
+        ),
+    ],
+    ids=["inserted", "updated", "by a statement", "loaded", "not included", "renamed"],
+)
+def test_a_row_whose_parent_no_window_brings_is_refused_before_the_first_write(window: Situation) -> None:
+    [found] = said(window, "left-out-parents")
+    assert "shop.orders: foreign key fk: expected a parent whose rows are on the target, or none, found " in found
+    assert "left out (" in found
+    assert "ALTER TABLE `shop`.`orders` DROP FOREIGN KEY `fk` on the target" in found
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        of(RowCounts(deletes=1)),
+        of(has_rows=True),
+        of(selection=Selection()),
+        of(key=replace(KEY, on_delete="CASCADE")),
+        of(
+            plan={
+                "tables": {CHILD: TableCounts(read=INSERTED, written=INSERTED)},
+                "altered": Alterations({CHILD: (3,)}),
+            }
+        ),
+        of(plan={}),
+    ],
+    ids=["deleted", "kept by somebody", "taken", "of another check", "altered", "not written"],
+)
+def test_a_key_that_the_target_can_hold_to_stops_no_window(window: Situation) -> None:
+    assert said(window, "left-out-parents") == []
