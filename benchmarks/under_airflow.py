@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import shutil
 import statistics
 import sys
@@ -34,7 +35,7 @@ from binlane.model import Flavor
 from binlane.orchestration.airflow.dag_shape import Kind, dag_id
 from lab import airflow, spark_connect
 from lab.airflow_api import FINAL_STATES
-from lab.servers import HOST, LabError, free_port
+from lab.servers import LabError, free_port
 from lab.site import DAG_FILE
 
 if TYPE_CHECKING:
@@ -166,7 +167,12 @@ def _site(home: Path, source: PrivateServer, targets: Mapping[str, PrivateServer
         begin_at_oldest(load_channel(file), endpoints_of(source, target))
     connections = {name: _uri(server) for name, server in {"source": source, **targets}.items()}
     connections["submit_spark"] = json.dumps({"conn_type": "spark", "host": f"local[{os.cpu_count() or 1}]"})
-    connections["session_spark"] = json.dumps({"conn_type": "spark_connect", "host": HOST, "port": free_port()})
+    connections["session_spark"] = json.dumps(
+        {
+            "conn_type": "spark_connect", "host": spark_connect.CLIENTS_HOST, "port": free_port(),
+            "password": secrets.token_urlsafe(18),
+        }
+    )  # fmt: skip
     extra = {"AIRFLOW__CORE__DAGS_FOLDER": str(dags), "BINLANE_CHANNELS": str(channels)}
     return airflow.new_airflow(home, connections, extra)
 
@@ -181,14 +187,15 @@ def _uri(server: PrivateServer) -> str:
 def _up(bench: Bench, engines: Sequence[str]) -> None:
     """Start the services; returns when every channel's DAG can be triggered."""
     if "session" in engines:
-        port = json.loads(bench.airflow.settings["AIRFLOW_CONN_SESSION_SPARK"])["port"]
-        bench.airflow.launch("spark-connect", spark_connect.command(port, os.cpu_count() or 1))
+        spark = json.loads(bench.airflow.settings["AIRFLOW_CONN_SESSION_SPARK"])
+        command = spark_connect.command(spark["port"], os.cpu_count() or 1)
+        bench.airflow.launch("spark-connect", command, variables={spark_connect.TOKEN: spark["password"]})
     bench.airflow.start()
     for engine in engines:
         bench.airflow.wait_for_dag(dag_id(engine))
         bench.airflow.api.unpause(dag_id(engine))
     if "session" in engines:
-        spark_connect.wait_for(port)
+        spark_connect.wait_for(spark["port"])
 
 
 def _measure(bench: Bench, writer: TrafficWriter, transactions: int, runs: int) -> dict[str, list[dict[str, Any]]]:

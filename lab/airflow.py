@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from lab.airflow_api import AirflowApi, ApiError
+from lab.private_files import write_private
 from lab.servers import HOST, LabError, free_port
 
 if TYPE_CHECKING:
@@ -96,8 +97,7 @@ class PrivateAirflow:
         ``services``: the services in addition to the api-server.
         """
         (self.home / "logs").mkdir(parents=True, exist_ok=True)
-        passwords = self.home / "passwords.json"
-        passwords.write_text(json.dumps({USER: self.password, VIEWER: self.password}))
+        write_private(self.home / "passwords.json", json.dumps({USER: self.password, VIEWER: self.password}))
         self._write_handle()
         self.run("db", "migrate")
         self.launch("api-server")
@@ -215,15 +215,22 @@ class PrivateAirflow:
         if _started_at(pid) != self.leaders[pid]:
             self.launch(service)
 
-    def launch(self, service: str, program: Sequence[str] = _AIRFLOW, options: Sequence[str] = ()) -> None:
-        """Start a service without waiting for it. ``program``: replaces the ``airflow`` command."""
+    def launch(
+        self,
+        service: str,
+        program: Sequence[str] = _AIRFLOW,
+        options: Sequence[str] = (),
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        """Start a service without waiting for it. ``program``: replaces the ``airflow`` command; ``variables``: of its
+        environment, besides Airflow's."""
         (self.home / "logs").mkdir(parents=True, exist_ok=True)
         if self._guard is None and not self.kept:
             self._guard = _guard_of(self.home)
         with (self.home / "logs" / f"{service}.log").open("ab") as log:
             started = subprocess.Popen(
                 [*program, service, *options],
-                env=self.environment(),
+                env={**self.environment(), **(variables or {})},
                 cwd=self.home,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -236,10 +243,8 @@ class PrivateAirflow:
 
     def _write_handle(self) -> None:
         """Write the file by which ``find`` finds this Airflow again; it contains the password."""
-        handle = self.home / _HANDLE
-        handle.touch(mode=0o600)
         values = {name: getattr(self, name) for name in ("port", "password", "settings", "leaders")}
-        handle.write_text(json.dumps(values, default=dict))
+        write_private(self.home / _HANDLE, json.dumps(values, default=dict))
 
     def _wait(self, what: str, ready: Callable[[], bool]) -> None:
         end = time.monotonic() + _START_SECONDS

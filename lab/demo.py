@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -28,7 +29,8 @@ from binlane.model import plural
 from lab import airflow, replica, servers, spark_connect
 from lab.airflow_api import FINAL_STATES
 from lab.compare import Comparison, compare
-from lab.servers import HOST, LabError, free_port
+from lab.private_files import write_private
+from lab.servers import LabError, free_port
 from lab.traffic import Mix, run_traffic
 
 if TYPE_CHECKING:
@@ -155,7 +157,12 @@ def _connections(up: Mapping[str, PrivateServer]) -> dict[str, str]:
         return f"mysql://{server.user}:{server.password}@{server.host}:{server.port}/?ssl_mode=disabled&get_server_public_key=true"
 
     # a session that stays, so that no window waits for a JVM
-    spark = json.dumps({"conn_type": "spark_connect", "host": HOST, "port": free_port()})
+    spark = json.dumps(
+        {
+            "conn_type": "spark_connect", "host": spark_connect.CLIENTS_HOST, "port": free_port(),
+            "password": secrets.token_urlsafe(18),
+        }
+    )  # fmt: skip
     return {**{f"binlane_demo_{name}": uri(server) for name, server in up.items()}, "binlane_spark": spark}
 
 
@@ -215,18 +222,18 @@ def _airflow_up(demo: Demo) -> None:
     if demo.airflow.is_healthy():
         return
     with demo.phase("airflow"):
-        port = json.loads(demo.airflow.settings["AIRFLOW_CONN_BINLANE_SPARK"])["port"]
-        demo.airflow.launch("spark-connect", spark_connect.command(port, min(4, os.cpu_count() or 2)))
+        spark = json.loads(demo.airflow.settings["AIRFLOW_CONN_BINLANE_SPARK"])
+        command = spark_connect.command(spark["port"], min(4, os.cpu_count() or 2))
+        demo.airflow.launch("spark-connect", command, variables={spark_connect.TOKEN: spark["password"]})
         demo.airflow.start()
         demo.airflow.wait_for_dag(DAG_ID)
         demo.airflow.api.unpause(DAG_ID)
-        spark_connect.wait_for(port)
+        spark_connect.wait_for(spark["port"])
 
 
 def _write_exports(demo: Demo) -> None:
     """Write the file for a shell; it contains passwords."""
-    EXPORTS.touch(mode=0o600)
-    EXPORTS.write_text(demo.airflow.exports())
+    write_private(EXPORTS, demo.airflow.exports())
 
 
 def _watch(demo: Demo, run_id: str) -> str:

@@ -28,7 +28,7 @@ import pymysql
 
 from binlane.model import Flavor
 from lab.programs import LabError, server_binary
-from lab.templates import PASSWORD, USER, common_options, data_template
+from lab.templates import USER, common_options, data_template, password_in, private_password
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -61,7 +61,7 @@ class PrivateServer:
     pid: int = 0
     host: str = HOST
     user: str = USER
-    password: str = PASSWORD
+    password: str = field(default="", repr=False)
     keep: bool = False
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
@@ -243,7 +243,10 @@ def start_server(
     for attempt in range(_PORT_TRIES):
         port = free_port()
         settings = (*_switches(flavor, port, log_bin=log_bin, durable=durable), *options)
-        server = PrivateServer(flavor, port, _socket_path(datadir), datadir, name, settings, program, keep=keep)
+        server = PrivateServer(
+            flavor, port, _socket_path(datadir), datadir, name, settings, program, password=_password_of(datadir),
+            keep=keep,
+        )  # fmt: skip
         try:
             server._start()
         except LabError as exc:
@@ -291,9 +294,16 @@ def attach(datadir: Path) -> PrivateServer | None:
         tuple(handle["options"]),
         Path(handle["program"]),
         handle["pid"],
+        password=_password_of(datadir),
         keep=True,
     )
     return server if server.is_running() else None
+
+
+def _password_of(datadir: Path) -> str:
+    found = password_in(datadir)
+    # a physical copy of such a server has its accounts
+    return private_password() if found is None else found
 
 
 def _switches(flavor: Flavor, port: int, *, log_bin: bool, durable: bool) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 import psutil
 import pyspark
 
+from lab.private_files import write_private
 from lab.programs import LabError, run
 from lab.servers import HOST, free_port
 
@@ -98,7 +99,7 @@ def postgres(folder: Path) -> tuple[Server, str]:
     data, port, password = folder / "data", free_port(), secrets.token_hex(16)
     folder.mkdir()
     word = folder / "password"
-    word.write_text(password)
+    write_private(word, password)
     account = _unprivileged()
     if account is not None:
         shutil.chown(folder, account)
@@ -127,7 +128,8 @@ def redis(folder: Path) -> tuple[Server, str]:
     folder.mkdir()
     port, password = free_port(), secrets.token_hex(16)
     settings = folder / "redis.conf"
-    settings.write_text(f'bind {HOST}\nport {port}\nrequirepass {password}\nsave ""\nappendonly no\ndir {folder}\n')
+    lines = (f"bind {HOST}", f"port {port}", f"requirepass {password}", 'save ""', "appendonly no", f"dir {folder}")
+    write_private(settings, "".join(f"{line}\n" for line in lines))
     return Server(
         "Redis", [program, str(settings)], port, folder.parent / "redis.log"
     ), f"redis://:{password}@{HOST}:{port}/0"

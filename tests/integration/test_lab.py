@@ -11,6 +11,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pymysql
 import pytest
 
 from binlane.model import Flavor
@@ -23,6 +24,7 @@ from binlane.work.files import WorkFolder
 from lab import replica, servers, templates
 from lab.airflow import find
 from lab.compare import data_of
+from lab.private_files import write_private
 from lab.programs import LabError, has_mysql, server_binary
 from lab.servers import PrivateServer, attach, free_port, private_server, start_server
 from lab.templates import data_template
@@ -263,3 +265,37 @@ def test_traffic_writes_what_it_says_and_the_same_everywhere(tmp_path: Path) -> 
             assert 0 <= extra < 60
             assert rows > 2 * transactions
     assert checksums[0] == checksums[1]
+
+
+@pytest.mark.parametrize("flavor", [Flavor.MARIADB, pytest.param(Flavor.MYSQL, marks=requires_mysql)])
+def test_no_other_account_of_the_machine_gets_into_a_private_server(
+    flavor: Flavor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every account reaches 127.0.0.1; the server writes files as this one."""
+    place = tmp_path / "data"
+    with private_server(place, flavor, durable=False) as server:
+        for user, password in (("root", ""), (server.user, ""), (server.user, "binlane-lab"), ("", "")):
+            with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
+                server.connect(user=user, password=password)
+        word = server.password.encode()
+        told = {path for path in tmp_path.rglob("*") if path.is_file() and word in path.read_bytes()}
+        assert {path.name for path in told} == {"binlane-password"}
+        assert {path.stat().st_mode & 0o077 for path in told} == {0}
+        server.stop()
+    # the machine has removed its temporary files since
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    templates.private_password.cache_clear()
+    with private_server(place, flavor, durable=False) as server:
+        assert server.query("SELECT 1") == [(1,)]
+    templates.private_password.cache_clear()
+
+
+def test_a_file_with_a_password_is_its_account_s_alone_whatever_was_there(tmp_path: Path) -> None:
+    file, before = tmp_path / "passwords.json", os.umask(0)
+    try:
+        for text in ("longer", "word"):
+            write_private(file, text)
+            assert (file.read_text(), file.stat().st_mode & 0o777) == (text, 0o600)
+            file.chmod(0o644)
+    finally:
+        os.umask(before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,11 +11,10 @@ from pymysql.err import MySQLError
 
 from binlane.model import Flavor
 from lab.programs import server_binary
-from lab.servers import PrivateServer
+from lab.servers import PrivateServer, private_server
 from lab.suites.judging import Question, judge
 from lab.suites.servers import ServersBeside, source_at
 from lab.suites.verdict import Outcome
-from lab.templates import data_template
 
 RUN = """
 CREATE DATABASE a;
@@ -33,11 +33,29 @@ def written(source: PrivateServer, *statements: str) -> None:
             cursor.execute(statement)
 
 
-def question(source: PrivateServer, folder: Path) -> Question:
+def question(source: PrivateServer, data: Path, folder: Path) -> Question:
     program = server_binary(Flavor.MARIADB)
-    return Question(
-        Flavor.MARIADB, "suite.test", source.port, program, data_template(Flavor.MARIADB, program), folder / "verdict"
-    )
+    return Question(Flavor.MARIADB, "suite.test", source.port, program, data, folder / "verdict")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As a driver's data folder: root needs no password."""
+    place = tmp_path_factory.mktemp("driver") / "data"
+    with private_server(place, log_bin=False, durable=False) as server:
+        for host in ("127.0.0.1", "::1", "localhost"):
+            server.query(f"SET PASSWORD FOR 'root'@'{host}' = ''")
+        server.stop()
+    return place
+
+
+@pytest.fixture(scope="module")
+def source_server(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateServer]:
+    """A source as a driver starts it."""
+    place = tmp_path_factory.mktemp("source") / "data"
+    shutil.copytree(data, place)
+    with private_server(place, durable=False) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -69,10 +87,16 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServersBeside]
     ],
 )
 def test_a_verdict(
-    mariadb_source: PrivateServer, servers: ServersBeside, tmp_path: Path, last: str, outcome: Outcome, named: str
+    source_server: PrivateServer,
+    data: Path,
+    servers: ServersBeside,
+    tmp_path: Path,
+    last: str,
+    outcome: Outcome,
+    named: str,
 ) -> None:
-    written(mariadb_source, *[each for each in f"{RUN};{last}".split(";") if each.strip()])
-    verdict = judge(question(mariadb_source, tmp_path), servers)
+    written(source_server, *[each for each in f"{RUN};{last}".split(";") if each.strip()])
+    verdict = judge(question(source_server, data, tmp_path), servers)
     assert (verdict.outcome, verdict.binlog_format) == (outcome, "ROW"), verdict
     assert named in verdict.reason
     assert (verdict.native != "") == (outcome is Outcome.NATIVE)
@@ -80,24 +104,24 @@ def test_a_verdict(
 
 
 def test_a_temporary_table_that_is_open_at_the_log_s_end_ends_with_its_connection(
-    mariadb_source: PrivateServer, servers: ServersBeside, tmp_path: Path
+    source_server: PrivateServer, data: Path, servers: ServersBeside, tmp_path: Path
 ) -> None:
-    written(mariadb_source, *[each for each in RUN.split(";") if each.strip()])
-    with mariadb_source.connect(autocommit=True) as connection, connection.cursor() as cursor:
+    written(source_server, *[each for each in RUN.split(";") if each.strip()])
+    with source_server.connect(autocommit=True) as connection, connection.cursor() as cursor:
         cursor.execute("SET binlog_format = STATEMENT")
         cursor.execute("CREATE TEMPORARY TABLE a.kept (id INT)")
-        assert judge(question(mariadb_source, tmp_path), servers).outcome is Outcome.EQUAL
+        assert judge(question(source_server, data, tmp_path), servers).outcome is Outcome.EQUAL
         with pytest.raises(MySQLError):
             cursor.execute("SELECT 1")
 
 
 def test_a_server_is_kept_for_the_next_test_unless_something_is_left_in_it(
-    mariadb_source: PrivateServer, servers: ServersBeside
+    source_server: PrivateServer, data: Path, servers: ServersBeside
 ) -> None:
     program, seen = server_binary(Flavor.MARIADB), []
-    source = source_at(Flavor.MARIADB, mariadb_source.port)
+    source = source_at(Flavor.MARIADB, source_server.port)
     for left in ("CREATE DATABASE b", "CREATE USER b", "SET GLOBAL max_error_count = 7", "SELECT 1"):
-        with servers.server("kept", source, program, data_template(Flavor.MARIADB, program)) as server:
+        with servers.server("kept", source, program, data) as server:
             seen.append(server.port)
             asked = "SELECT 1 FROM information_schema.schemata WHERE schema_name = 'b' OR @@GLOBAL.max_error_count = 7"
             assert server.query(asked) == []

@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from binlane.config import ChannelConfig, load_channel
 from binlane.errors import PlanError, SparkServerError
 from binlane.orchestration.plan_job.engines import PLAN_ENGINES
+from binlane.spark_engine import plan_on_server
 from binlane.work.files import WorkFolder
 from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.spark_connect import private_connect_server
@@ -31,6 +32,13 @@ def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
+def connection(remote: str) -> str:
+    """Airflow's connection of a server's URL."""
+    place, _, token = remote.removeprefix("sc://").partition("/;token=")
+    host, _, port = place.partition(":")
+    return json.dumps({"conn_type": "spark_connect", "host": host, "port": int(port), "password": token})
+
+
 @pytest.fixture
 def channel(tmp_path: Path) -> ChannelConfig:
     file = tmp_path / "channels" / "orders.toml"
@@ -46,9 +54,7 @@ def test_windows_in_turn_get_the_same_files_as_here(
     fill(here, reduce="window")
     run_plan_job(here, InProcess())
     expected = outcome(tmp_path / "here")
-    host, _, port = remote.removeprefix("sc://").partition(":")
-    server = {"conn_type": "spark_connect", "host": host, "port": int(port)}
-    monkeypatch.setenv("AIRFLOW_CONN_MADE_UP_SERVER", json.dumps(server))
+    monkeypatch.setenv("AIRFLOW_CONN_MADE_UP_SERVER", connection(remote))
     for name in ("first", "second"):
         folder, told = WorkFolder(str(tmp_path / name)), Told()
         fill(folder, reduce="window")
@@ -72,9 +78,18 @@ def test_an_executor_s_error_fails_the_task_at_once(
     monkeypatch.setenv("SPARK_REMOTE", remote)
     with pytest.raises(PlanError, match=r"^\S+000018.binlog: expected BLAKE3 .* it reads the same\S*"):
         PLAN_ENGINES["spark"](channel, folder)
-    monkeypatch.setenv("AIRFLOW_CONN_MADE_UP_SERVER", json.dumps({"conn_type": "spark_connect", "host": remote}))
+    monkeypatch.setenv("AIRFLOW_CONN_MADE_UP_SERVER", connection(remote))
     with pytest.raises(AirflowFailException, match=r"^PlanError: \S+000018.binlog: "):
         task(channel, folder.uri).execute(Told().context)
+
+
+def test_a_private_server_runs_nothing_of_another_account_of_the_machine(tmp_path: Path, remote: str) -> None:
+    folder = WorkFolder(str(tmp_path / "work"))
+    fill(folder)
+    place = remote.partition("/;")[0]
+    for other in (place, f"{place}/;token=another"):
+        with pytest.raises(SparkServerError, match=r"authentication token|UNAUTHENTICATED"):
+            plan_on_server(other, folder, "orders")
 
 
 def test_a_server_that_does_not_answer_is_tried_again_and_its_token_is_not_shown(
