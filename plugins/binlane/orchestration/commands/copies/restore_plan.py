@@ -21,7 +21,7 @@ from binlane.apply.target_state import knowing_target
 from binlane.binlog.types.literals import quoted
 from binlane.bootstrap.sessions import Session, definition_session, write_session
 from binlane.choices import FROM_LOG
-from binlane.config import ChannelConfig, DeclaredChannel, load_channel, require_channel_name
+from binlane.config import ChannelConfig, DeclaredChannel, declared_channels, load_channel, require_channel_name
 from binlane.config.kinds import place_of
 from binlane.config.node import Node
 from binlane.connections import Endpoint, Endpoints, Resolver, environment_resolver, resolve_endpoints
@@ -217,6 +217,7 @@ def plan_restore(request: RestoreRequest, channels: Path, resolve: Resolver | No
         return text, load_channel(DeclaredChannel(name, file, node=node))
 
     _, channel = declared(())
+    _require_own_name(name, channels)
     resolver = environment_resolver() if resolve is None else resolve
     endpoints = knowing_target(resolve_endpoints(channel, resolver))
     source = source_of(channel, endpoints)
@@ -246,6 +247,17 @@ def plan_restore(request: RestoreRequest, channels: Path, resolve: Resolver | No
         definers=() if recorded is None else tuple(sorted(recorded.definers)),
     )
     return RestorePlan(name, file, text, channel, endpoints, definition, found, recorded, beliefs=beliefs)
+
+
+def _require_own_name(name: str, channels: Path) -> None:
+    """A restore's files are where a channel of its name has its own, and go with the restore. Raises ConfigError for
+    the name of a channel; that of another site, which has the same work folder, is refused by its target's record."""
+    if name in {each.name for each in declared_channels(channels)}:
+        raise ConfigError(
+            f"restore {name}: expected a name that no channel has, found a channel of that name in {channels}, whose "
+            "files would be removed with the restore's; give the restore another name, or another --as, of which its "
+            "name is made"
+        )
 
 
 def require_complete(found: Restore) -> None:
