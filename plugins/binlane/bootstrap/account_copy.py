@@ -118,7 +118,7 @@ def make_accounts(
             cause = exc.__cause__
             if cause is None or error_code(cause) not in _NOT_COPIED:
                 raise
-            notes.append(f"account {name}: {statement.decode(errors='replace')}: {cause.args[1]}")
+            notes.append(f"account {name}: {shown(statement.decode(errors='replace'))}: {cause.args[1]}")
     return tuple(notes)
 
 

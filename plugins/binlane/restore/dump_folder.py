@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -55,6 +55,7 @@ _ROWS_SESSION: Final = (
 )
 _KINDS: Final = ("-schema", "-schema-sequence", "", "-schema-post", "-schema-view", "-schema-triggers")
 """What the name of a file ends with, in the order of a load: rows come in front of their table's triggers."""
+_LONGEST: Final = tuple(sorted(_KINDS, key=len, reverse=True))
 _OF_PROGRAMS: Final = frozenset({"-schema-post", "-schema-view", "-schema-triggers"})
 
 
@@ -70,9 +71,9 @@ class DumpFolder:
         """Every statement without its end, behind USE of its database. ``usual_mode``: the sql_mode for routines,
         views, triggers and events, of which mydumper records none. Raises ConfigError for a file that cannot be read,
         and for rows whose times are of no known zone."""
-        for prefix, name in self._wanted().items():
-            files = self._files(prefix)
-            yield from self._divided(self._file(prefix + _CREATE))
+        wanted = self._wanted()
+        for name, files in zip(wanted.values(), self._files(wanted), strict=True):
+            yield from self._divided(files[_CREATE][0])
             yield b"USE " + _quoted(name)
             for kind in _KINDS:
                 for file in files[kind]:
@@ -90,8 +91,8 @@ class DumpFolder:
             )
         wanted = self._wanted()
         self._require_files(wanted)
-        files = [self._files(prefix) for prefix in wanted]
-        size = sum(self._size(file) for each in files for file in chain(*each.values()))
+        files = self._files(wanted)
+        size = sum(self._size(file) for each in files for kind in _KINDS for file in each[kind])
         programs = [file for each in files for kind in _OF_PROGRAMS for file in each[kind]]
         definers = set[str]().union(*(definers_in(text) for file in programs for text in self._divided(file)))
         position, gtids = _position(text)
@@ -136,7 +137,7 @@ class DumpFolder:
     def beliefs(self) -> list[str]:
         """What mydumper has not recorded, and how it was made."""
         kinds = _OF_PROGRAMS - {"-schema-view"}
-        if not any(self._files(prefix)[kind] for prefix in self._wanted() for kind in kinds):
+        if not any(each[kind] for each in self._files(self._wanted()) for kind in kinds):
             return []
         return [
             "mydumper records neither the sql_mode of routines, triggers and events nor the time zone of events: they "
@@ -147,8 +148,8 @@ class DumpFolder:
         """The restored databases by what their files' names begin with. Raises ConfigError if a file may be of two."""
         databases = self._databases()
         found = {prefix: name for prefix, name in databases.items() if name in self.wanted}
-        for prefix, other in ((prefix, other) for prefix in found for other in databases):
-            if other.startswith(prefix + "."):
+        for other in databases:
+            if (prefix := next((each for each in _begins(other, ".") if each in found), None)) is not None:
                 raise ConfigError(
                     f"--from {self.path}: names of files of database {databases[other]} begin as those of "
                     f"{found[prefix]}: move those of {databases[other]} out of a copy of the folder"
@@ -211,30 +212,32 @@ class DumpFolder:
                 "the folder"
             ) from exc
 
-    def _files(self, prefix: str) -> Mapping[str, list[Path]]:
-        """A database's files by their kind."""
-        found: dict[str, list[Path]] = {kind: [] for kind in _KINDS}
+    def _files(self, prefixes: Iterable[str]) -> list[Mapping[str, list[Path]]]:
+        """The files of each database by their kind, in one walk: a folder may have hundreds of thousands."""
+        found = {prefix: {kind: list[Path]() for kind in (*_KINDS, _CREATE)} for prefix in prefixes}
         for file in self._all():
             stem = _SUFFIX.sub("", file.name)
-            if stem == file.name or not stem.startswith((prefix + ".", prefix + "-schema")) or stem == prefix + _CREATE:
+            if stem == file.name:
                 continue
-            found[next(kind for kind in sorted(_KINDS, key=len, reverse=True) if stem.endswith(kind))].append(file)
-        return found
-
-    def _file(self, stem: str) -> Path:
-        return next(file for file in self._all() if _SUFFIX.sub("", file.name) == stem)
+            for prefix in chain(_begins(stem, "."), _begins(stem, "-schema")):
+                if prefix in found:
+                    kind = (
+                        _CREATE if stem == prefix + _CREATE else next(each for each in _LONGEST if stem.endswith(each))
+                    )
+                    found[prefix][kind].append(file)
+        return [*found.values()]
 
     def _require_files(self, databases: Mapping[str, str]) -> None:
         """Raises ConfigError for a table with rows, as recorded, and no file of them."""
-        names = [file.name for file in self._all()]
+        of_rows = (file.name for file in self._all() if "-schema" not in file.name and _SUFFIX.search(file.name))
+        begins = {begin for name in of_rows for begin in _begins(name, ".")}
         for prefix, table, facts in self._tables():
             rows = _ROWS.search(facts)
             if prefix not in databases or rows is None or rows[1] == "0" or "is_view" in facts:
                 continue
-            start = f"{prefix}.{table}."
-            if not any(name.startswith(start) and _SUFFIX.search(name) for name in names if "-schema" not in name):
+            if (start := f"{prefix}.{table}") not in begins:
                 raise ConfigError(
-                    f"--from {self.path}: expected files {start}*.sql with {rows[1]} rows, found none: the folder is "
+                    f"--from {self.path}: expected files {start}.*.sql with {rows[1]} rows, found none: the folder is "
                     "not whole, or was written with --load-data or --csv; take a whole one, with rows as INSERT"
                 )
 
@@ -256,6 +259,14 @@ class DumpFolder:
         return ConfigError(
             f"--from {file}: expected {expected}, found {shown_part(head)}; take a dump that mydumper has written"
         )
+
+
+def _begins(name: str, end: str) -> Iterator[str]:
+    """What stands in front of each ``end`` in a name."""
+    at = name.find(end)
+    while at >= 0:
+        yield name[:at]
+        at = name.find(end, at + 1)
 
 
 def _programs_session(mode: str) -> tuple[bytes, ...]:

@@ -275,8 +275,11 @@ class CheckedColumn(TypeDecorator[Any]):
 
 def unexpected(where: str, expected: str, found: object) -> StateSchemaError:
     """The error of a column that does not hold what it may hold."""
-    shown = repr(found)
-    shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]} ... ({len(shown):,} characters)"
+    # a column of bytes may have a gigabyte, and its text four times as many
+    head = found[:_SHOWN] if isinstance(found, bytes | str) else found
+    shown, left = repr(head), len(found) - _SHOWN if isinstance(found, bytes | str) else 0
+    if len(shown) > _SHOWN:
+        shown = f"{shown[:_SHOWN]} ... ({len(shown) + max(left, 0):,} characters)"
     return StateSchemaError(
         f"target: {where}: expected {expected}, found {shown}: another program has changed it. Nothing was done with "
         "it: put the value back by UPDATE, or restore the schema binlane from a backup of the target (`The schema "

@@ -52,7 +52,11 @@ _ROWS: Final = np.isin(np.arange(256), list(ROWS_KINDS))
 _DEFINES_NOTHING: Final = re.compile(
     rb"[\s(]*(?:INSERT|REPLACE|UPDATE|DELETE|SELECT|WITH|LOAD|DO|CALL|VALUES)\b", re.IGNORECASE
 )
-_MAKES_TABLE: Final = re.compile(rb"CREATE\s+(?P<replaces>OR\s+REPLACE\s+)?TABLE\s+(?!IF\b)", re.IGNORECASE)
+_MAKES_TABLE: Final = re.compile(
+    rb"CREATE\s++(?P<replaces>OR\s++REPLACE\s++)?TABLE\s++(?!IF\b)(?=[\w$`\"\x80-\xff])", re.IGNORECASE
+)
+"""Whatever is there: IF NOT EXISTS, which may stand behind something else than a name, makes nothing where there is
+one."""
 _MAKES_DATABASE: Final = re.compile(rb"\b(?:DROP|REPLACE)\s+(?:DATABASE|SCHEMA)\b", re.IGNORECASE)
 _DEFINES_NO_TABLE: Final = re.compile(
     rb"\s*(?:CREATE|ALTER|DROP)\b(?!.*\b(?:TABLE|DATABASE|SCHEMA|SEQUENCE|INDEX|TABLESPACE)\b)",

@@ -158,3 +158,24 @@ def _read(found: DumpFolder) -> None:
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="with a file metadata"):
         DumpFolder(tmp_path, frozenset({"shop"})).place()
+
+
+def test_a_folder_of_thousands_of_databases_and_tables_is_walked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {f"d{number}-schema-create.sql": f"CREATE DATABASE `d{number}`;\n" for number in range(1500)}
+    files |= {f"d{number}.t.00000.sql": f"{ZONE}INSERT INTO `t` VALUES(3);\n" for number in range(1500)}
+    tables = "".join(f"\n[`d{number}`.`t`]\nreal_table_name=t\nrows = 1\n" for number in range(1500))
+    folder_of(tmp_path, PLACES["1.0"][0] + tables + "# Finished dump at: b\n", files)
+    dump, walks = dump_of(tmp_path, {f"d{number}" for number in range(1500)}), list[int]()
+    monkeypatch.setattr(DumpFolder, "_all", lambda found: walks.append(1) or sorted(found.path.iterdir()))
+
+    assert len(dump.place().databases) == 1500
+    assert len(walks) < 10
+
+
+def test_no_file_is_of_two_databases(tmp_path: Path) -> None:
+    files = {f"{name}-schema-create.sql": f"CREATE DATABASE `{name}`;\n" for name in ("a", "a.b", "ab", "a-b")}
+    dump = DumpFolder(folder_of(tmp_path, OLD.format(""), files).path, frozenset(("a", "ab")))
+    with pytest.raises(ConfigError, match=r"names of files of database a\.b begin as those of a: move"):
+        dump.place()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import tracemalloc
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -11,7 +12,7 @@ import pytest
 
 from binlane.errors import StateSchemaError
 from binlane.state.carried.temporary_tables import copy_name, read_copies
-from binlane.state.stored_values import VALUES, CheckedColumn, checked
+from binlane.state.stored_values import VALUES, CheckedColumn, checked, unexpected
 from binlane.state.tables import channels, ddl, metadata, suspects, temporary, windows
 from tests.parsing import parsed
 
@@ -87,3 +88,16 @@ def test_the_place_of_a_windows_files_is_not_taken_from_the_state() -> None:
         if (".work" in text or "record" in text) and text not in allowed
     ]
     assert found == []
+
+
+@pytest.mark.parametrize("whole", [b"\x00" * (64 << 20), "\u202e" * (16 << 20)], ids=["bytes", "text"])
+def test_an_error_spells_only_what_it_quotes(whole: bytes | str) -> None:
+    tracemalloc.start()
+    try:
+        error = str(unexpected("binlane.kept_inputs.data", "a plan's inputs", whole))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert "(" in error
+    assert len(error) < 500
+    assert peak < 1 << 20

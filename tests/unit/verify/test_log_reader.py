@@ -10,7 +10,7 @@ from binlane.errors import PlanError
 from binlane.model import Flavor, TableKey
 from binlane.schema.model import Column, Key, KeyColumn, Schema, Table, Trigger
 from binlane.verify.changes import Changes
-from binlane.verify.log_reader import ChangeReader
+from binlane.verify.log_reader import _MAKES_TABLE, ChangeReader
 from binlane.work import files
 from binlane.work.files import WorkFolder
 from tests.unit.plan.logs import bound, manifest_of, rows, segment_of, statements
@@ -207,3 +207,22 @@ def test_a_view_of_another_database_may_change_any_table(tmp_path: Path) -> None
 def test_a_temporary_table_that_goes_takes_nothing_with_it(tmp_path: Path) -> None:
     texts = "CREATE TEMPORARY TABLE a.w (id INT)", "INSERT INTO a.w VALUES (1)", "DROP TABLE a.w"
     assert changed(schema_of("t", "u"), tmp_path, bound(1, *texts)) == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "makes"),
+    [
+        ("CREATE TABLE t (id INT)", True),
+        ("CREATE  OR\n REPLACE\tTABLE \n t (id INT)", True),
+        ("CREATE TABLE ifs (id INT)", True),
+        ("CREATE TABLE IF NOT EXISTS t (id INT)", False),
+        ("CREATE TABLE  IF NOT EXISTS t (id INT)", False),
+        ("CREATE TABLE\n    if NOT EXISTS t (id INT)", False),
+        ("CREATE TABLE /**/IF NOT EXISTS t (id INT)", False),
+        ("CREATE TABLE -- c\nIF NOT EXISTS t (id INT)", False),
+        ("CREATE TABLE # c\nIF NOT EXISTS t (id INT)", False),
+        ("CREATE TABLE/**/ IF NOT EXISTS t (id INT)", False),
+    ],
+)
+def test_a_table_is_made_only_by_a_statement_that_makes_one_whatever_is_there(text: str, makes: bool) -> None:
+    assert (_MAKES_TABLE.match(text.encode()) is not None) is makes
