@@ -5,16 +5,19 @@ FROM $PYTHON_IMAGE AS packages
 RUN apt-get update \
     && apt-get install -y --no-install-recommends gcc libc6-dev libisal-dev \
     && rm -rf /var/lib/apt/lists/*
-RUN pip install --no-cache-dir uv==0.13.9
 WORKDIR /opt/binlane
+COPY deploy/uv.txt ./
+RUN pip install --no-cache-dir --require-hashes --only-binary :all: -r uv.txt
 # task processes must not compile modules: the image is read-only for them
 ENV UV_COMPILE_BYTECODE=1 UV_LINK_MODE=copy UV_NO_CACHE=1
 # the locked packages first: they change less often than the code
 COPY pyproject.toml uv.lock README.md ./
-RUN uv sync --frozen --no-dev --group image --all-extras --no-install-project
+RUN uv sync --frozen --no-dev --group image --group build --all-extras --no-install-project
 COPY hatch_build.py ./
 COPY plugins plugins
-RUN uv sync --frozen --no-dev --group image --all-extras --no-editable
+# built by the locked packages: an isolated build would run the registry's newest ones
+RUN uv sync --frozen --no-dev --group image --group build --all-extras --no-editable --no-build-isolation-package binlane \
+    && uv pip uninstall --python .venv/bin/python cython hatchling
 # what a site never runs: tests, and Spark's examples and notebooks
 RUN rm -rf .venv/lib/python3.13/site-packages/pyspark/examples \
     && find .venv/lib -type d \( -name tests -o -name test \) -path '*/site-packages/*' \

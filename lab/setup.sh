@@ -78,12 +78,12 @@ if ! uv --version >/dev/null 2>&1; then
   command -v python3 >/dev/null || install "Python" python3
   if python3 -m pip --version >/dev/null 2>&1; then
     say "uv is missing: installing it into .binlane/tools by pip"
-    python3 -m pip install -q --target .binlane/tools uv
+    python3 -m pip install -q --target .binlane/tools --require-hashes --only-binary :all: -r deploy/uv.txt
   else
     python3 -c 'import ensurepip, venv' 2>/dev/null || install "Python's venv module" python3-venv
     say "uv is missing: installing it into .binlane/tools, a virtual environment"
     python3 -m venv .binlane/tools
-    .binlane/tools/bin/pip install -q uv
+    .binlane/tools/bin/pip install -q --require-hashes --only-binary :all: -r deploy/uv.txt
   fi
 fi
 
@@ -116,5 +116,7 @@ if headers_are_missing; then install "Python's headers" libpython3-dev; fi
 if ! echo '#include <isa-l/crc.h>' | cc -E - >/dev/null 2>&1; then install "ISA-L, for checksums," libisal-dev; fi
 
 say "installing the locked packages into .venv (some 1.1 GB where no cache has them), compiling the kernels (25 s of CPU)"
-uv sync --frozen --all-extras --reinstall-package binlane
+# what compiles the kernels is locked, too: an isolated build would run the registry's newest packages
+uv sync --frozen --all-extras --no-install-project
+uv sync --frozen --all-extras --reinstall-package binlane --no-build-isolation-package binlane
 echo "$locked" > "$stamp"
