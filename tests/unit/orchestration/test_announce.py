@@ -18,6 +18,7 @@ import pytest
 from binlane.config import load_channel
 from binlane.errors import ConfigError
 from binlane.orchestration.announcing import announce, asset_event
+from binlane.orchestration.announcing.redaction import redacted
 
 DONE = {"window": "w1", "seqno": 1_234, "gtid": "0-1-1234", "time": 1.5, "note": "done", "rows": 7}
 WRITES = (
@@ -269,6 +270,34 @@ def test_an_airflow_that_drips_is_an_error_in_time(
     with broken_off(head, drips=True) as port, pytest.raises(ConfigError, match=r"POST /auth/token: .*(500|in 0 sec)"):
         told_airflow(tmp_path, monkeypatch, f"{scheme}://anna:Secret@127.0.0.1:{port}")
     assert time.monotonic() - begun < 10
+
+
+@pytest.mark.parametrize("body", [b"token" * (1 << 18), b"://" + b":" * (1 << 20), b"a.token-" * (1 << 17)])
+def test_an_airflow_that_answers_a_megabyte_is_an_error_in_time(
+    body: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it says is looked through for secrets."""
+    answer, begun = b"HTTP/1.1 401 No\r\nContent-Length: %d\r\n\r\n" % len(body) + body, time.process_time()
+    with broken_off(answer) as port, pytest.raises(ConfigError, match=r"POST /auth/token: Airflow answers 401: "):
+        told_airflow(tmp_path, monkeypatch, f"http://anna:Secret@127.0.0.1:{port}")
+    assert time.process_time() - begun < 5
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("token" * 200_000, "token" * 200_000),
+        ("token" + " " * 200_000, "token" + " " * 200_000),
+        ("my-token.x: a b", "my-token.x: *** b"),
+        ("X-Auth-Token: bearer  abc, Authorization=basic x&y", "X-Auth-Token: bearer  ***, Authorization=basic ***&y"),
+        ('{"api_key": "k", "apikeys": 1}', '{"api_key": "***", "apikeys": ***}'),
+    ],
+    ids=["a long word", "blanks", "a part of a word", "headers", "JSON"],
+)
+def test_a_secret_is_hidden_behind_its_name_in_a_time_that_grows_with_the_text(text: str, shown: str) -> None:
+    begun = time.process_time()
+    assert redacted(text) == shown
+    assert time.process_time() - begun < 1
 
 
 @contextlib.contextmanager

@@ -28,6 +28,8 @@ SECONDS: Final = 30.0
 _SCHEMES: Final = ("http", "https")
 _MOST: Final = 1 << 20
 """Bytes of an answer that are read."""
+_MOST_OF_ERROR: Final = 1 << 16
+"""The same of an error, which is looked through for secrets."""
 _SHOWN: Final = 500
 """Characters of an answer that are shown."""
 _HOST: Final = re.compile(r"[^\s@/?#\\]+")
@@ -220,4 +222,4 @@ def _answer(opener: urllib.request.OpenerDirector, request: urllib.request.Reque
             return None, "", answer.read(_MOST)
     except urllib.error.HTTPError as exc:
         with exc:
-            return exc.code, str(exc.reason), exc.read(_MOST)
+            return exc.code, str(exc.reason), exc.read(_MOST_OF_ERROR)

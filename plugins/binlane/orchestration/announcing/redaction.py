@@ -16,7 +16,9 @@ _OPTION: Final = re.compile(rf"(?i)^-.*(?:{_NAME})[^=]*$|^-u$|^--user$")
 _USER: Final = re.compile(r"(?<=://)(?:[^/\s'\"]+|[^/\s'\"]*:[^\s'\"]{1,200})(?=@)")
 """Account and password of a URL; the password may have a slash."""
 _NAMED: Final = re.compile(
-    rf"(?i)((?:{_NAME})[\w-]*[\"']?\s*[:=]\s*[\"']?(?:(?:bearer|basic|token)\s+)?)[^\s\"'&,;}}]+"
+    # a word is looked at once, whatever it is made of
+    rf"(?i)((?<![\w.-])(?=[\w.-]*?(?:{_NAME}))[\w.-]++[\"']?\s*+[:=]\s*+[\"']?(?:(?:bearer|basic|token)\s++)?)"
+    r"[^\s\"'&,;}]+"
 )
 """A secret behind its name, as in headers, JSON, queries and options."""
 
