@@ -16,7 +16,8 @@ from binlane.errors import TargetError
 from binlane.restore.definers import OWN_ACCOUNT
 from binlane.restore.dump_load import DumpLoad
 from lab.servers import PrivateServer
-from tests.integration.window.conftest import Channel, run_on
+from tests.conftest import requires_mysql
+from tests.integration.window.conftest import Channel, ChannelOf, run_on
 
 BODIES: Final = (
     "SET GLOBAL max_connections = 77",
@@ -197,3 +198,48 @@ def test_doctor_refuses_a_server_with_such_a_function(
     for number, what in enumerate(ON_SERVER):
         assert f"{part}: function app.f{number}: " in said.out + said.err, what
     assert "app.fine" not in said.out + said.err
+
+
+@pytest.mark.parametrize("family", ["mariadb", "11.8", pytest.param("mysql", marks=requires_mysql)])
+def test_a_view_that_calls_stored_functions_as_a_server_shows_it_is_made(family: str, channel_of: ChannelOf) -> None:
+    channel = channel_of("mysql" if family == "mysql" else "mariadb", family)
+    server = channel.target
+    run_on(
+        server,
+        "SET NAMES utf8mb4",
+        "SET GLOBAL log_bin_trust_function_creators = ON",
+        *("CREATE DATABASE app", "USE app", "CREATE TABLE t (n INT, s VARCHAR(9), FULLTEXT (s))"),
+        *(f"CREATE FUNCTION {name}(a INT) RETURNS INT DETERMINISTIC RETURN 1" for name in ("f", "`éf`", "`g h`")),
+        "CREATE VIEW v AS SELECT f(1) AS a, éf(2) AS b, app.f(3) AS c, `g h`(4) AS d,"
+        " MATCH (s) AGAINST ('x' IN BOOLEAN MODE) AS g, CAST(n AS DECIMAL(10,2)) AS h, GET_FORMAT(DATE, 'EUR') AS i,"
+        " SUM(n) OVER (PARTITION BY n) AS j, n IN (SELECT 1) AS k, WEIGHT_STRING(s AS CHAR(3)) AS l FROM t",
+        log=False,
+    )
+    ((_, shown, client, collation),) = server.query("SHOW CREATE VIEW app.v")
+    run_on(server, "DROP VIEW app.v", log=False)
+    with contextlib.closing(write_session(channel.endpoints.target)) as session:
+        make(session, Definition("VIEW", "app", "v", str(shown).encode(), str(client), str(collation)))
+        assert session.texts("SELECT DATABASE()") == [("app",)]
+
+    assert server.query("SHOW CREATE VIEW app.v")[0][1] == shown
+
+
+@requires_mysql
+def test_no_view_is_made_that_calls_a_function_of_a_library(
+    channel_of: ChannelOf, undone: list[tuple[Channel, tuple[str, ...]]]
+) -> None:
+    """It runs as the server's own account, whoever looks at the view. MariaDB has none in its packages."""
+    channel = channel_of("mysql", "mysql")
+    component = "COMPONENT 'file://component_query_attributes'"
+    undone.append((channel, (f"UNINSTALL {component}",)))
+    run_on(channel.target, f"INSTALL {component}", "CREATE DATABASE app", log=False)
+    view = b"CREATE DEFINER=`a`@`%` VIEW `app`.`v` AS SELECT ROUND(1.5, `mysql_query_attribute_STRING`('x')) AS `x`"
+    refused = pytest.raises(TargetError, match=r"view app\..*found mysql_query_attribute_string\(\), which the target")
+    with contextlib.closing(write_session(channel.endpoints.target)) as session:
+        with refused:
+            make(session, Definition("VIEW", "app", "v", view, "utf8mb4", "utf8mb4_general_ci"))
+        load = DumpLoad(session, (8, 4, 0), "dump.sql", {"app": "app"}, {OWN_ACCOUNT})
+        with refused:
+            load.run(iter((b"USE `app`", view.replace(b"DEFINER=`a`@`%` ", b""))))
+
+    assert channel.target.query("SELECT table_name FROM information_schema.views WHERE table_schema = 'app'") == []

@@ -20,6 +20,7 @@ from binlane.apply.refusals import target_errors
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.bootstrap.definition_proof import foreign_part, session_modes
+from binlane.bootstrap.library_calls import check_library_calls
 from binlane.bootstrap.sessions import Session
 from binlane.bootstrap.view_functions import check_view
 from binlane.errors import PrecheckError, SourceError, TargetError
@@ -28,7 +29,7 @@ from binlane.model import Flavor, SchemaObject, TableKey
 from binlane.servers.names import among, literals
 from binlane.servers.stored_bodies import is_gone
 from binlane.sessions.pins import WRITE_MODE
-from binlane.sql.charset import dialect_in
+from binlane.sql.charset import definition_context, dialect_in
 from binlane.sql.parse.shown_table import ENDED_QUOTES, LINE_BREAK, hidden_part, with_quoted_names
 from binlane.sql.scheduled_event import disabled
 from binlane.state.records.bootstraps import TABLE
@@ -340,14 +341,17 @@ def _require_own(definition: Definition, session: Session) -> None:
 
 def make(session: Session, definition: Definition) -> None:
     """Run a definition's statement on the target, in a session like that of the source: the one door for definitions.
-    An event is disabled, whoever has written the text. Raises TargetError with the object's name, PrecheckError for a
-    text that is more than the definition."""
+    An event is disabled, whoever has written the text. Raises TargetError with the object's name, also for a view that
+    calls a function of a library, PrecheckError for a text that is more than the definition."""
+    # a text of a session that no server shows would be read in another one
+    _require_own(definition, session)
+    if definition.kind == "VIEW":
+        context = definition_context(session_modes(definition, session.flavor), definition.client)
+        check_library_calls(session, definition.schema_object, definition.statement, context)
     make_again(session, definition if definition.kind != "EVENT" else _disabled(definition, session))
 
 
 def _disabled(event: Definition, session: Session) -> Definition:
-    # a text of a session that no server shows would be read in another one
-    _require_own(event, session)
     dialect = dialect_in(session_modes(event, session.flavor), session.flavor)
     return replace(event, statement=disabled(event.statement, event.client.lower(), dialect))
 

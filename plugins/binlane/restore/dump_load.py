@@ -22,6 +22,7 @@ from binlane.binlog.query import Query
 from binlane.binlog.types.collations import collation_id
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.bootstrap.definition_copy import LACKS_FOR_VIEW
+from binlane.bootstrap.library_calls import check_library_calls
 from binlane.bootstrap.row_copy import in_transaction
 from binlane.bootstrap.sessions import Session
 from binlane.bootstrap.value_warnings import require_unchanged
@@ -183,6 +184,7 @@ class DumpLoad:
             self.session.execute(statement)
             return
         view = SchemaObject("view", self.databases[self._current or ""], shown_part(statement))
+        check_library_calls(self.session, view, statement, self._context)
         check_view(self.session, view, statement, of_dump=True)
         try:
             with target_errors(shown_part(statement)):

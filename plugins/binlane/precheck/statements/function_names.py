@@ -24,6 +24,7 @@ from binlane.precheck.situation.situation import Situation, programs_made_by
 from binlane.precheck.statements.body_parts import Body, BodyPart, bodies, reaching
 from binlane.safe_text import shown
 from binlane.schema.compare import Severity
+from binlane.servers.function_answers import NOT_OWN, NOTHING_PREPARED
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.cursor import Cursor, is_symbol
 from binlane.sql.parse.definitions import query_start
@@ -37,11 +38,6 @@ from binlane.work.logged_statements import LaneStatement
 
 _MOST_FINDINGS: Final = 20
 _NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
-_NOT_OWN: Final = frozenset({1046, 1305, 1370})
-"""No database selected, in which a stored function could be; no such function; no EXECUTE for one that could be. Every
-other answer to a call without arguments is that of a function which is there."""
-_NOTHING_PREPARED: Final = 1461
-"""max_prepared_stmt_count: no answer about the function."""
 _NO_CALL: Final = frozenset({"INTO", "TABLE", "CALL", "PROCEDURE", "FUNCTION"})
 """Words behind which a name in front of a parenthesis is not a function's."""
 _WORDS_OF_BODIES: Final = BEFORE_PARENTHESIS | {"AGAINST"}
@@ -239,9 +235,9 @@ def own_functions(connection: Connection, spellings: Iterable[str]) -> frozenset
         try:
             connection.execute(text("PREPARE binlane_call FROM @binlane_call"))
         except DBAPIError as exc:
-            if is_lost(exc) or error_code(exc) == _NOTHING_PREPARED:
+            if is_lost(exc) or error_code(exc) == NOTHING_PREPARED:
                 raise
-            if error_code(exc) in _NOT_OWN:
+            if error_code(exc) in NOT_OWN:
                 continue
         else:
             connection.execute(text("DEALLOCATE PREPARE binlane_call"))
