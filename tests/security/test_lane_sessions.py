@@ -176,6 +176,26 @@ def test_no_statement_gives_up_a_lane_s_lease(statement: str, family: str, chann
     assert channel.target.query("SELECT n FROM app.t") == []
 
 
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ("mariadb_schema.release_all_locks()", "a statement that releases all locks of its session"),
+        ("oracle_schema.sleep(0)", r"found SLEEP\(\)"),
+        ("mariadb_schema.`uuid_short`() % 7", r"found UUID_SHORT\(\)"),
+    ],
+)
+def test_no_function_behind_a_name_of_mariadb_s_own_is_unseen(value: str, found: str, channel: Channel) -> None:
+    """There is no database of that name."""
+    run_on(channel.source, "CREATE DATABASE app", "CREATE TABLE app.t (n INT PRIMARY KEY)")
+    assert channel.run() is not None
+    run_on(channel.source, "SET SESSION binlog_format = STATEMENT", f"INSERT INTO app.t SELECT {value}")
+
+    with pytest.raises(BinlaneError, match=found):
+        channel.run()
+
+    assert channel.target.query("SELECT n FROM app.t") == []
+
+
 @pytest.mark.parametrize("name", ["e", "do", "comment"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_schedule_of_an_event_gives_up_a_lane_s_lease(family: str, name: str, channel_of: ChannelOf) -> None:

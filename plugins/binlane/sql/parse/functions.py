@@ -105,6 +105,9 @@ LATER: Final[Mapping[Flavor, frozenset[str]]] = {
     Flavor.MARIADB: frozenset(f"{_LATER_COMMON} {_LATER_MARIADB}".upper().split()),
 }
 """Functions that only some series have, by flavor: the server's own where no stored function can be meant."""
+OWN_SCHEMAS: Final = frozenset({"mariadb_schema", "oracle_schema", "maxdb_schema"})
+"""Behind these names MariaDB looks for functions of its own (``mariadb_schema.uuid()``, seen on 10.11.18), whether or
+not there is a database of that name."""
 ADJACENT_ONLY: Final = frozenset(_ADJACENT_ONLY.split())
 """Built in only if the parenthesis follows without a blank (unless IGNORE_SPACE is set); else a stored function."""
 BEFORE_PARENTHESIS: Final = frozenset(_BEFORE_PARENTHESIS.split())

@@ -19,6 +19,7 @@ from binlane.model import Flavor
 from binlane.rename_rules import lower
 from binlane.sql.parse.cursor import find_word, group_end, is_list_of_rows, is_symbol
 from binlane.sql.parse.facts import StatementFacts, StatementKind
+from binlane.sql.parse.functions import OWN_SCHEMAS
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
 from binlane.sql.parse.set_statement import clause_of
 
@@ -385,11 +386,13 @@ def _unsafe_default(tokens: Sequence[Token], flavor: Flavor) -> str | None:
 def _is_called(tokens: Sequence[Token], at: int) -> bool:
     """Whether the name at ``at``, quoted or not, is a function's: not that of a table or a key in front of a list of
     columns."""
+    if not (at + 1 < len(tokens) and is_symbol(tokens[at + 1], "(")):
+        return tokens[at].upper in _WITHOUT_CALL
+    if at > 1 and is_symbol(tokens[at - 1], ".") and tokens[at - 2].text.lower() in OWN_SCHEMAS:
+        at -= 2
     before = tokens[at - 1] if at > 0 else None
     if before is not None and is_symbol(before, "."):
         return False
-    if not (at + 1 < len(tokens) and is_symbol(tokens[at + 1], "(")):
-        return tokens[at].upper in _WITHOUT_CALL
     if before is not None and before.upper == "ON":
         # CREATE INDEX name ON table (a): elsewhere it has a condition
         return at < 3 or tokens[at - 3].upper not in ("INDEX", "EXISTS")

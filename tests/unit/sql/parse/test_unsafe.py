@@ -18,6 +18,9 @@ UNSAFE = [
     ("INSERT INTO t VALUES (1, uuid()), (2, UUID()), (3, UUID())", "UUID()"),
     ("INSERT INTO t SELECT a, @@server_id FROM s", "@@server_id"),
     ("UPDATE t SET a = @@GLOBAL.hostname", "@@GLOBAL.hostname"),
+    ("INSERT INTO t VALUES (mariadb_schema.uuid())", "UUID()"),
+    ("INSERT INTO t SELECT MariaDB_Schema.`sleep`(9)", "SLEEP()"),
+    ("UPDATE t SET a = TRIM('x' FROM oracle_schema.uuid())", "UUID()"),
     ("INSERT INTO t SET a = CURRENT_USER", "CURRENT_USER()"),
     ("DELETE FROM t WHERE a = FOUND_ROWS()", "FOUND_ROWS()"),
     ("DELETE FROM t WHERE a IN (SELECT a FROM s LIMIT 1) LIMIT 1", "LIMIT without ORDER BY"),
@@ -85,6 +88,8 @@ OF_MARIADB = [
     ("SET STATEMENT max_statement_time = 3 FOR UPDATE IGNORE t SET a = 1", "UPDATE IGNORE"),
 ]
 SAFE = [
+    "INSERT INTO mariadb_schema.uuid (a) VALUES (1)",
+    "UPDATE t SET a = app.uuid(), b = x.mariadb_schema.uuid()",
     "INSERT IGNORE user (a) VALUES (1)",
     "INSERT INTO `user` () VALUES ()",
     "REPLACE LOW_PRIORITY `version` (a) VALUES (1)",
