@@ -433,8 +433,8 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
     refused(
         "Statements whose result depends on the order of rows: LIMIT, IGNORE, REPLACE, AUTO_INCREMENT, variables and "
         "RAND() in turn, window functions, GROUP_CONCAT(), columns beside GROUP BY, one of several equal values, an "
-        "UPDATE by a join; triggers and functions whose rows meet on a key, leave no sums, catch errors, or read what "
-        "rows before them have changed",
+        "UPDATE by a join; triggers and functions whose rows meet on a key, leave no sums, catch errors, or read, "
+        "change or delete what rows before them have inserted or changed",
         "applied where a key of their tables settles the order, else refused unless `allow_unsafe` is set; by the way "
         "in which both servers read a table only where the source can be asked",
         "PrecheckError",

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from binlane.model import Flavor, TableKey
+from binlane.precheck.statements import row_effects, rows_met
 from binlane.precheck.statements.body_parts import Body, BodyPart
-from binlane.precheck.statements.row_effects import _Rows, effects_in_turn
+from binlane.precheck.statements.own_keys import ways_of
+from binlane.precheck.statements.row_effects import effects_in_turn
 from binlane.schema.model import Column, Generated, Key, KeyColumn, Table
 from binlane.sql.programs.comparison import Difference
 from binlane.sql.temporary_routines import tokens_of
@@ -60,6 +62,25 @@ TABLES = {
 }
 
 
+def body_of(
+    body: str, event: str = "UPDATE", *, is_before: bool = False, parameters: str = "", name: str = "t"
+) -> Body:
+    tokens = tokens_of(body, Flavor.MYSQL, has_numbers=True)
+    assert tokens is not None
+    difference = Difference(TableKey("a", "fired"), f"trigger a.{name}", "", "", is_trigger=bool(event))
+    given = tokens_of(parameters, Flavor.MYSQL, has_numbers=True) or ()
+    return Body(
+        difference,
+        "a",
+        tokens,
+        by_definer=True,
+        events=frozenset({event} - {""}),
+        name=name,
+        is_before=is_before,
+        parameters=given,
+    )
+
+
 def named(body: str, event: str = "UPDATE", *, is_before: bool = False, parameters: str = "") -> list[str]:
     return [part.what for part in parts_of(body, event, is_before=is_before, parameters=parameters)]
 
@@ -72,20 +93,8 @@ def parts_of(
     parameters: str = "",
     set_before: frozenset[str] | None = None,
 ) -> list[BodyPart]:
-    tokens = tokens_of(body, Flavor.MYSQL, has_numbers=True)
-    assert tokens is not None
-    difference = Difference(TableKey("a", "fired"), "trigger a.t", "", "", is_trigger=bool(event))
-    given = tokens_of(parameters, Flavor.MYSQL, has_numbers=True) or ()
-    of = Body(
-        difference,
-        "a",
-        tokens,
-        by_definer=True,
-        events=frozenset({event} - {""}),
-        is_before=is_before,
-        parameters=given,
-    )
-    return list(effects_in_turn(of, TABLES.get, (), set_before))
+    of = body_of(body, event, is_before=is_before, parameters=parameters)
+    return list(effects_in_turn(of, TABLES.get, set_before=set_before))
 
 
 LAST = "an UPDATE of a.c in which the last row remains"
@@ -108,6 +117,9 @@ FELT = [
     "BEGIN UPDATE c SET n = 1 WHERE id = NEW.n; UPDATE c SET n = 2 WHERE id = OLD.n; END",
     "BEGIN UPDATE c SET n = NOW() WHERE id = NEW.n; UPDATE c SET n = NULL WHERE id = OLD.n; END",
     "BEGIN UPDATE c SET n = RAND() WHERE id = NEW.n; UPDATE c SET n = RAND() WHERE id = OLD.n; END",
+    "UPDATE c SET n = n + NEW.n ORDER BY n, id LIMIT 1",
+    "UPDATE c SET n = 1, m = m + NEW.m WHERE n = 0 AND id = NEW.n",
+    "UPDATE c SET n = n - 1 WHERE id = NEW.n AND n > NEW.m",
 ]
 SAME = [
     "UPDATE c SET n = n + NEW.n WHERE id = 1",
@@ -128,6 +140,10 @@ SAME = [
     " UPDATE c SET n = 1 WHERE id = 1; UPDATE c SET n = 0 WHERE id = 2; END",
     "BEGIN UPDATE c SET n = NOW() WHERE id = NEW.n; UPDATE c SET n = NOW() WHERE id = OLD.n; END",
     "BEGIN IF NEW.n THEN UPDATE c SET n = NULL WHERE id = 1; END IF; UPDATE c SET n = NULL WHERE id = 2; END",
+    "UPDATE c SET n = n + NEW.n ORDER BY id LIMIT 1",
+    "UPDATE c SET n = n - 1 WHERE id = NEW.n AND n > 0",
+    "UPDATE c SET n = 1, m = m + 1 WHERE n = 0 AND id = NEW.n",
+    "UPDATE c SET n = TRUE, f = CURRENT_TIMESTAMP WHERE n = FALSE AND id < NEW.n",
 ]
 
 
@@ -164,6 +180,7 @@ def test_a_list_of_rows_whose_first_ones_are_literals_is_no_row() -> None:
 
 MEETING = [
     "INSERT IGNORE INTO by_name (k, n) VALUES (NEW.k, NEW.n)",
+    "BEGIN INSERT INTO c (id, n) VALUES (NEW.n, 1); REPLACE INTO c (id, n) VALUES (NEW.m, 2); END",
     "INSERT INTO by_name (k, n) VALUES (NEW.k, NEW.n) ON DUPLICATE KEY UPDATE n = NEW.n",
     "REPLACE INTO by_name (k, n) VALUES (NEW.k, NEW.n)",
     "REPLACE INTO by_day (d, n) VALUES (NEW.ts, NEW.n)",
@@ -362,13 +379,14 @@ def test_sums_of_digits_that_the_column_has_do_not(values: str) -> None:
 
 @pytest.mark.parametrize("statement", [COUNTED, "UPDATE c SET n = n + 1, m = m + NEW.n WHERE id = NEW.n"])
 def test_each_change_of_a_table_is_compared_with_the_keys_once(statement: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls, ways = list[object](), _Rows._ways
+    calls = list[object]()
 
-    def counted(rows: _Rows, *given: Any) -> Any:
+    def counted(*given: Any) -> Any:
         calls.append(given)
-        return ways(rows, *given)
+        return ways_of(*given)
 
-    monkeypatch.setattr(_Rows, "_ways", counted)
+    for module in (row_effects, rows_met):
+        monkeypatch.setattr(module, "ways_of", counted)
     assert named(f"BEGIN {f'IF NEW.m THEN {statement}; END IF; ' * 100} END") == []
     assert len(calls) <= 200
 

@@ -7,12 +7,52 @@ from dataclasses import replace
 import pytest
 
 from binlane.model import Flavor, Item, ItemKind, LogPosition, SessionContext, TableKey
-from binlane.precheck.statements.body_parts import Body
+from binlane.precheck.statements.body_parts import Body, bodies
 from binlane.precheck.statements.row_order import RowOrder, ends_at_equal_keys
 from binlane.schema.programs import MODE, Program
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.programs.comparison import Difference
 from tests.unit.precheck.situations import schema, situation
+
+KEY = TableKey("shop", "fired")
+TRIGGERS = (
+    Program(KEY, "trigger", "DELETE FROM c WHERE id = NEW.n", name="one", time="AFTER UPDATE"),
+    Program(KEY, "trigger", "INSERT INTO c VALUES (NEW.n)", name="two", time="AFTER UPDATE"),
+    Program(KEY, "trigger", "INSERT INTO c VALUES (NEW.n)", name="other", time="AFTER INSERT"),
+    Program(KEY, "trigger", "CALL Outer_One(NEW.n)", name="calling", time="BEFORE DELETE"),
+)
+ROUTINES = (
+    Program(TableKey("shop", "outer_one"), "procedure", "CALL inner_one(1)"),
+    Program(TableKey("shop", "inner_one"), "procedure", "CALL outer_one(1)"),
+    Program(TableKey("shop", "never"), "procedure", "DELETE FROM c"),
+)
+
+
+def test_what_is_done_for_each_row_besides_a_trigger() -> None:
+    made = situation()
+    vars(made).update(stored_triggers=(TRIGGERS, TRIGGERS), stored_programs=((), ROUTINES), may_reach_programs=True)
+    order = RowOrder(made)
+    beside = {each.name: order._beside(each) for each in bodies(made) if each.events}
+    assert {name: [each.difference.where for each in found.bodies] for name, found in beside.items()} == {
+        "one": ["trigger shop.two"],
+        "two": ["trigger shop.one"],
+        "other": [],
+        "calling": ["procedure shop.outer_one", "procedure shop.inner_one"],
+    }
+    assert beside["other"].changed == {TableKey("shop", "c")}
+
+
+def test_a_view_shows_the_tables_of_its_query_and_of_views_in_it() -> None:
+    views = (
+        Program(TableKey("shop", "v"), "view", "select 1 from w join a on 1 = 1"),
+        Program(TableKey("shop", "w"), "view", "select 1 from v, b"),
+    )
+    made = situation()
+    vars(made).update(stored_programs=((), views), may_reach_programs=True)
+    order = RowOrder(made)
+    assert order.bases_of(TableKey("shop", "v")) == {TableKey("shop", "a"), TableKey("shop", "b")}
+    assert order.bases_of(TableKey("shop", "a")) == {TableKey("shop", "a")}
+
 
 VIEW = Program(TableKey("shop", "V"), "view", "select `a` from `t` limit 1")
 
@@ -27,9 +67,6 @@ def test_an_update_of_a_view_is_looked_at_by_the_view_s_own_name(settings: dict[
     assert order.view_of(TableKey("shop", "V")) is not None
     # a server with 0 has no view of that name
     assert (order.view_of(TableKey("shop", "v")) is not None) is bool(settings)
-
-
-KEY = TableKey("shop", "fired")
 
 
 @pytest.mark.parametrize(

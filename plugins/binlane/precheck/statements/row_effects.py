@@ -5,21 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Final, TypeAlias
+from typing import Final
 
-from binlane.model import TableKey, number_of
+from binlane.model import TableKey
 from binlane.precheck.statements.body_parts import Body, BodyPart
+from binlane.precheck.statements.own_keys import (
+    column_of,
+    definitions,
+    given_to,
+    in_key_of,
+    meet_nowhere,
+    ways_of,
+)
 from binlane.precheck.statements.row_values import TypeOf, declared, leaves_one
+from binlane.precheck.statements.rows_met import NOTHING_BESIDE, Beside, RowsMet, literal_in
 from binlane.schema.common_values import are_alike, differs
 from binlane.schema.derived_tables import DERIVED
-from binlane.schema.kept_values import holds, keeps, scale_of
+from binlane.schema.kept_values import keeps, scale_of
 from binlane.schema.letter_case import ANY_CASE
 from binlane.schema.model import Column as Definition
 from binlane.schema.model import Key, KeyColumn, Table
 from binlane.sql.parse.lexer import Token, TokenKind
-from binlane.sql.parse.query_blocks import Column, columns_in, plain_column
+from binlane.sql.parse.query_blocks import Column, columns_in
 from binlane.sql.parse.row_effects import (
     FIRING,
+    PLAIN,
     Assignment,
     Change,
     Upsert,
@@ -28,9 +38,9 @@ from binlane.sql.parse.row_effects import (
     change_by,
     change_of,
     has_row_beside,
+    inserts,
     reads,
     types_of_variables,
-    upserts,
     writes,
 )
 from binlane.sql.programs.of_server import catches_errors
@@ -39,11 +49,11 @@ from binlane.sql.programs.of_server import catches_errors
 def effects_in_turn(
     body: Body,
     table_of: Callable[[TableKey], Table | None],
-    beside: Iterable[TableKey],
+    beside: Beside = NOTHING_BESIDE,
     set_before: Collection[str] | None = None,
 ) -> Iterator[BodyPart]:
-    """What of a body shows the order of rows. ``beside``: tables that other triggers of the same table change.
-    ``set_before``: the columns, in lower case, that the triggers in front of an INSERT into it may set; None: any."""
+    """What of a body shows the order of rows. ``beside``: what else is done for each row. ``set_before``: the columns,
+    in lower case, that the triggers in front of an INSERT into the body's table may set; None: any."""
 
     def written(key: TableKey) -> Table | None:
         table = table_of(key)
@@ -53,18 +63,18 @@ def effects_in_turn(
     fired = table_of(body.difference.key) if body.events else None
     if body.is_before and "INSERT" in body.events:
         # of a row that is not there yet: an AUTO_INCREMENT is 0, and no key has told its values apart
-        found = _Rows(body, fired, None, written).parts()
-        rows = _Rows(body, fired, None if fired is None else _with_given_keys(fired, set_before), written)
+        found = _Rows(body, fired, None, written, beside).parts()
+        rows = _Rows(body, fired, None if fired is None else _with_given_keys(fired, set_before), written, beside)
         apart = frozenset(rows.parts())
         yield from (part if part in apart else part._replace(among=body.difference.key) for part in found)
     else:
-        yield from _Rows(body, fired, fired, written).parts()
+        yield from _Rows(body, fired, fired, written, beside).parts()
     # at worst two tables are taken for one
     compared = ANY_CASE.table
     read, changed_here = set(map(compared, reads(body.tokens, body.database))), writes(body.tokens, body.database)
     if changed_here and catches_errors(body.tokens):
         yield _part("a handler of errors that depend on the rows before")
-    felt = read & {*map(compared, changed_here), *map(compared, beside)}
+    felt = read & {*map(compared, changed_here), *map(compared, beside.changed)}
     if body.events:
         felt |= read & {compared(body.difference.key)}
     if felt:
@@ -85,19 +95,26 @@ class _Rows:
     """The rows that fire a trigger, or are at hand in a routine, and what the body makes of them."""
 
     def __init__(
-        self, body: Body, fired: Table | None, told: Table | None, written: Callable[[TableKey], Table | None]
+        self,
+        body: Body,
+        fired: Table | None,
+        told: Table | None,
+        written: Callable[[TableKey], Table | None],
+        beside: Beside,
     ) -> None:
         """``told``: the firing table with the keys that tell its rows apart; None: none does."""
         self.body = body
         self.fired = fired
         self.told = told
         self.written = written
+        self.beside = beside
         self.variables = types_of_variables(body.tokens, body.parameters)
 
     def parts(self) -> Iterator[BodyPart]:
         """What they leave otherwise in another order."""
         yield from self.assigned()
         yield from self.upserted()
+        yield from map(_part, RowsMet(self.body, self.beside, self.fired, self.told, self.written).parts())
 
     def assigned(self) -> Iterator[BodyPart]:
         """What the UPDATEs leave otherwise in another order."""
@@ -111,10 +128,12 @@ class _Rows:
         # an UPDATE of several tables may be one of any
         felt = {table: of_one | columns.get(None, set()) for table, of_one in columns.items()}
         felt[None] = set[str]().union(*columns.values())
-        has_beside = cache(lambda table: bool(body.events) and has_row_beside(body.tokens, table))
+        has_beside = cache(
+            lambda table: bool(body.events) and has_row_beside(body.tokens, () if table is None else (table,))
+        )
         for (table, column), same in groups.items():
             changed = None if table is None else self.written(table)
-            if self._meet_nowhere([_definitions(other.found_by, changed) for other in same], are_alike):
+            if meet_nowhere(ways_of(self.told, definitions(other.found_by, changed), are_alike) for other in same):
                 continue
             kinds, constants = {other.change for other in same}, {other.constant for other in same}
             is_one = (len(constants) == 1 and () not in constants) or len(same) == 1
@@ -125,15 +144,18 @@ class _Rows:
                     continue
                 if Change.OTHER in kinds or len(kinds) > 1 or any(_may_be_of(name, changed) for name in each.added):
                     yield _part(f"an UPDATE of {table or 'a query'} in which the last row remains")
-                elif not leaves_one(each.change, _column(changed, column), each.value, self._type_in(changed)):
+                elif not leaves_one(each.change, column_of(changed, column), each.value, self._type_in(changed)):
                     yield _part(f"{_IN_TURN[each.change]} in {table}")
 
     def upserted(self) -> Iterator[BodyPart]:
         """The INSERTs and REPLACEs of which rows meet on a key, and leave otherwise in another order."""
         groups = dict[TableKey, list[Upsert]]()
-        for each in upserts(self.body.tokens, self.body.database):
+        for _, each in inserts(self.body.tokens, self.body.database):
             groups.setdefault(each.key, []).append(each)
         for key, every in groups.items():
+            if all(each.what == PLAIN for each in every):
+                # rows that meet on a key end the statement
+                continue
             for each in self._felt(every, self.written(key)):
                 yield _part(f"{each.what} into {key}, in which the first row or the last one remains,")
 
@@ -143,8 +165,10 @@ class _Rows:
             yield from every
             return
         unique = [key for key in written.keys if key.unique]
-        if all(self._meet_nowhere([_in_key(key, each, written) for each in every], keeps) for key in unique):
-            yield from (each for each in every if _given(each, written) is None)
+        if all(
+            meet_nowhere(ways_of(self.told, in_key_of(key, each, written), keeps) for each in every) for key in unique
+        ):
+            yield from (each for each in every if given_to(each, written) is None)
             return
         if len(unique) != 1 or any(_takes_for_equal(written, part) for part in unique[0].columns):
             yield from every
@@ -156,43 +180,13 @@ class _Rows:
 
     def _leaves_the_same(self, upsert: Upsert, written: Table, in_key: Collection[str]) -> bool:
         """Whether rows that meet leave the same in all columns but those of the key, whichever comes first."""
-        given = _given(upsert, written)
+        given = given_to(upsert, written)
         if given is None:
             return False
         others = {name: value for name, value in given.items() if name not in in_key}
         if not upsert.updates:
             return not any(True for value in others.values() for _ in columns_in(value))
         return self._add_up(upsert, others, written)
-
-    def _meet_nowhere(self, every: Iterable[_Pairs], agree: Callable[[Definition, Definition], bool]) -> bool:
-        """Whether no two rows that fire a trigger have to do with one row of a table: each change of it finds its row
-        by the same unique key of theirs. One whose new values are the old ones of another row comes behind it anyway,
-        by that key.
-
-        ``agree``: whether different values of the second column are different ones of the first one.
-        """
-        ways = [self._ways(pairs, agree) for pairs in every]
-        return bool(ways) and bool(frozenset.intersection(*ways))
-
-    def _ways(
-        self, pairs: _Pairs, agree: Callable[[Definition, Definition], bool]
-    ) -> frozenset[frozenset[tuple[str, str]]]:
-        """The unique keys of the firing table of which a change has all columns, as pairs of names."""
-        found = set[frozenset[tuple[str, str]]]()
-        if self.told is None:
-            return frozenset()
-        for qualifier in FIRING:
-            of_row = [(column, _column(self.told, name.name)) for column, name in pairs if name.qualifier == qualifier]
-            for key in self.told.keys:
-                names = _names(key)
-                way = {
-                    (column.name.lower(), own.name.lower())
-                    for column, own in of_row
-                    if own is not None and own.name.lower() in names and agree(column, _of_key(own, key))
-                }
-                if names and names == {own for _, own in way}:
-                    found.add(frozenset(way))
-        return frozenset(found)
 
     def _add_up(self, upsert: Upsert, others: Mapping[str, Sequence[Token]], written: Table) -> bool:
         """Whether ON DUPLICATE KEY UPDATE adds to each column what the first row has inserted."""
@@ -214,7 +208,7 @@ class _Rows:
             if not is_inserted and texts != _texts(value):
                 return False
             change = change_by(update) if is_inserted else change_of(name, update)
-            if not leaves_one(change, _column(written, name), update, self._type_in(written)):
+            if not leaves_one(change, column_of(written, name), update, self._type_in(written)):
                 return False
         return True
 
@@ -223,10 +217,10 @@ class _Rows:
 
         def found(name: Column) -> Definition | None:
             if name.qualifier in FIRING:
-                return _column(self.fired, name.name)
+                return column_of(self.fired, name.name)
             if not name.qualifier and name.name in self.variables:
                 return declared(name.name, self.variables[name.name])
-            return _column(changed, name.name)
+            return column_of(changed, name.name)
 
         return found
 
@@ -248,27 +242,10 @@ def _with_given_keys(fired: Table, set_before: Collection[str] | None) -> Table:
     return replace(fired, keys=tuple(keys))
 
 
-_Pairs: TypeAlias = Sequence[tuple[Definition, Column]]
-"""Columns of a table with the values that a change of it finds, or makes, its row by."""
-
-
-def _definitions(found_by: Iterable[tuple[str, Column]], changed: Table | None) -> _Pairs:
-    found = [(_column(changed, name), value) for name, value in found_by]
-    return [(column, value) for column, value in found if column is not None]
-
-
-def _given(upsert: Upsert, written: Table | None) -> Mapping[str, Sequence[Token]] | None:
-    """The values of the row, by column; None if they are not known."""
-    if upsert.values is None or written is None:
-        return None
-    columns = upsert.columns or tuple(each.name.lower() for each in written.columns)
-    return dict(zip(columns, upsert.values, strict=True)) if len(columns) == len(upsert.values) else None
-
-
 def _fixed(upsert: Upsert, written: Table, in_key: Collection[str]) -> Hashable:
     """What upserts into one table have in common if none of them leaves another row than the others would: how values
     are added up, and those that are not."""
-    updates, given = dict(upsert.updates), _given(upsert, written) or {}
+    updates, given = dict(upsert.updates), given_to(upsert, written) or {}
     fixed = dict[str, Hashable]()
     for column in written.columns:
         name = column.name.lower()
@@ -300,49 +277,19 @@ def _is_zero(text: str) -> bool:
 def _meeting(every: Sequence[Upsert], written: Table, key: Key) -> Iterable[Sequence[Upsert]]:
     """The upserts into a table, those apart that have other literal numbers in a column of its key."""
     for part in key.columns:
-        column = _column(written, part.name)
+        column = column_of(written, part.name)
         groups = dict[int | None, list[Upsert]]()
         for each in every:
-            value = (_given(each, written) or {}).get((part.name or "").lower()) or ()
-            groups.setdefault(_literal_in(column, value), []).append(each)
+            value = (given_to(each, written) or {}).get((part.name or "").lower()) or ()
+            groups.setdefault(literal_in(column, value), []).append(each)
         if None not in groups:
             return groups.values()
     return [every]
 
 
-def _literal_in(column: Definition | None, value: Sequence[Token]) -> int | None:
-    """The whole number that a row gets, if no other literal becomes the same one."""
-    if column is None or len(value) != 1 or value[0].kind is not TokenKind.NUMBER or not value[0].text.isdecimal():
-        return None
-    number = number_of(value[0].text)
-    # 0 is the next number of an AUTO_INCREMENT
-    return number if holds(column, number) and (number or not column.auto_increment) else None
-
-
-def _in_key(key: Key, upsert: Upsert, written: Table) -> _Pairs:
-    """What a key has in full of a row."""
-    given = _given(upsert, written) or {}
-    names = [(part.name or "").lower() for part in key.columns if part.prefix is None]
-    found = [(_column(written, name), plain_column(given.get(name) or ())) for name in names]
-    return [(_of_key(column, key), value) for column, value in found if column is not None and value is not None]
-
-
-def _of_key(column: Definition, key: Key) -> Definition:
-    """A column as a key has it: one that the window makes does not say that its primary key takes no NULL."""
-    return replace(column, nullable=column.nullable and not key.primary)
-
-
-def _names(key: Key) -> frozenset[str]:
-    """The columns that tell rows apart by a key; none if it has the beginning of one, or an expression: equal texts may
-    begin with letters that are not."""
-    if not key.unique or any(part.name is None or part.prefix is not None for part in key.columns):
-        return frozenset()
-    return frozenset((part.name or "").lower() for part in key.columns)
-
-
 def _may_be_of(name: Column, changed: Table | None) -> bool:
     """Whether a name may be a column of the table that is changed, whose value the rows before may have changed."""
-    return bool(name.qualifier) or changed is None or _column(changed, name.name) is not None
+    return bool(name.qualifier) or changed is None or column_of(changed, name.name) is not None
 
 
 def _part(what: str) -> BodyPart:
@@ -353,12 +300,7 @@ def _texts(tokens: Sequence[Token]) -> list[str]:
     return [token.text.lower() for token in tokens]
 
 
-def _column(table: Table | None, name: str | None) -> Definition | None:
-    columns = () if table is None else table.columns
-    return next((each for each in columns if each.name.lower() == (name or "").lower()), None)
-
-
 def _takes_for_equal(table: Table, part: KeyColumn) -> bool:
     """Whether different values of a column are one to a key, or it is not known."""
-    column = _column(table, part.name)
+    column = column_of(table, part.name)
     return column is None or part.prefix is not None or differs(column)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from itertools import islice
@@ -15,9 +16,10 @@ from binlane.model import Flavor, SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
-from binlane.precheck.statements.body_parts import Body, BodyPart, has_full_group_by, reaching
+from binlane.precheck.statements.body_parts import Body, BodyPart, bodies, has_full_group_by, reaching
 from binlane.precheck.statements.read_order import common_engine
 from binlane.precheck.statements.row_effects import effects_in_turn
+from binlane.precheck.statements.rows_met import Beside
 from binlane.safe_text import shown
 from binlane.schema.common_values import UNKNOWN_CHARSET
 from binlane.schema.compare import Severity
@@ -28,7 +30,7 @@ from binlane.schema.order_proof import is_settled
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.made_table import MadeColumn, MadeTable, altered_table, made_table
-from binlane.sql.parse.query_blocks import NO_QUERIES, Query
+from binlane.sql.parse.query_blocks import NO_QUERIES, Query, blocks
 from binlane.sql.parse.row_effects import may_set_of_row, writes
 from binlane.sql.parse.row_order import (
     BESIDE_GROUP,
@@ -45,7 +47,7 @@ from binlane.sql.parse.row_order import (
 )
 from binlane.sql.parse.unsafe import is_one_row, is_query_of_rows, row_verb
 from binlane.sql.parse.view_columns import with_column_list
-from binlane.sql.programs.reach import folded
+from binlane.sql.programs.reach import folded, is_routine, names_in
 from binlane.sql.sql_modes import calls_bare
 from binlane.work.logged_statements import LaneStatement
 
@@ -177,18 +179,44 @@ class RowOrder:
                 yield BodyPart(f"an AUTO_INCREMENT of {key}", needs_rows=True, numbers=True)
         yield from effects_in_turn(body, table_of, self._beside(body), self._set_before(body))
 
-    def _beside(self, body: Body) -> Iterator[TableKey]:
-        """What the triggers of the same table change."""
-        # few windows need it
-        from binlane.sql.temporary_routines import tokens_of
+    def _beside(self, body: Body) -> Beside:
+        """What else is done for each row: by triggers of the same table, and by the routines that the body calls."""
+        own = [each for each in self._bodies if each.events and each.difference.key == body.difference.key]
+        changed = {key for each in own if body.events for key in writes(each.tokens, each.database)}
+        fired = [each for each in own if each.name != body.name and not each.events.isdisjoint(body.events)]
+        return Beside(changed, (*fired, *self._called_by(body)), self.bases_of)
 
-        if not body.events:
-            return
-        for each in itertools.chain(*self.situation.stored_triggers):
-            if each.key == body.difference.key:
-                yield from writes(
-                    tokens_of(each.text, self.situation.plan.flavor, each.sql_mode) or (), each.key.database
-                )
+    def _called_by(self, body: Body) -> Iterator[Body]:
+        """The routines that a body calls, also behind others."""
+        routines = defaultdict[TableKey, list[Body]](list)
+        for each in self._bodies:
+            if is_routine(each.difference.key):
+                routines[folded(each.difference.key)].append(each)
+        seen, left = {folded(body.difference.key)}, [body]
+        while left:
+            caller = left.pop()
+            for name in map(folded, names_in(caller.tokens, caller.database)):
+                if name not in seen and name in routines:
+                    seen.add(name)
+                    left += routines[name]
+                    yield from routines[name]
+
+    @cached_property
+    def _bodies(self) -> Sequence[Body]:
+        return list(bodies(self.situation))
+
+    def bases_of(self, key: TableKey) -> Collection[TableKey]:
+        """The tables of which a view shows rows, by any query that it has; of another name the name itself."""
+        found, seen, left = set[TableKey](), set[TableKey](), [key]
+        while left:
+            name = left.pop()
+            text = self.view_of(name)
+            if text is None:
+                found.add(name)
+            elif name not in seen:
+                seen.add(name)
+                left += (each.table for block in blocks(text, name.database) for each in block.sources if each.table)
+        return found
 
     def _set_before(self, body: Body) -> frozenset[str] | None:
         """The columns of a row that the triggers of its table may set in front of its INSERT; None: any."""

@@ -268,7 +268,12 @@ def _block(tokens: Sequence[Token], scope: _Scope, marks: tuple[bool, bool, bool
     clauses[name] = []
     for token in tokens[1:]:
         depth += is_symbol(token, "(") - is_symbol(token, ")")
-        if depth == 0 and token.upper in _CLAUSES and not (token.upper == "USING" and verb != "DELETE"):
+        is_clause = depth == 0 and token.upper in _CLAUSES
+        if token.upper == "USING":
+            # of a DELETE the tables, unless it is the condition of a join
+            is_joined = name == "USING" or any(each.upper in _JOINS for each in clauses[name])
+            is_clause = is_clause and verb == "DELETE" and not is_joined
+        if is_clause:
             name = token.upper
             clauses.setdefault(name, [])
         else:
@@ -431,19 +436,9 @@ def _levels(tokens: Sequence[Token]) -> Iterator[tuple[int, int, Token]]:
 
 def _equalities(tokens: Sequence[Token]) -> Iterator[Equality]:
     """What a condition says of each row, if it is a conjunction."""
-    tokens = _unwrapped(tokens)
-    if any(
-        depth == 0 and (token.upper in ("OR", "XOR") or is_symbol(token, "||")) for _, depth, token in _levels(tokens)
-    ):
-        return
-    begin = 0
-    for end in (*_ands(tokens), len(tokens)):
-        part = _unwrapped(tokens[begin:end])
-        begin = end + 1
+    for part in conditions(tokens):
         middle = next((at for at, _, token in _levels(part) if is_symbol(token, "=")), None)
         if middle is None:
-            if part != tokens and any(token.upper == "AND" for token in part):
-                yield from _equalities(part)
             continue
         left, right = part[:middle], part[middle + 1 :]
         for one, other in ((left, right), (right, left)):
@@ -454,6 +449,24 @@ def _equalities(tokens: Sequence[Token]) -> Iterator[Equality]:
                 yield Equality(column, value)
             elif len(other) == 1 and other[0].kind in _LITERALS:
                 yield Equality(column, other[0].kind)
+
+
+def conditions(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
+    """The conditions of a conjunction, each of which every row fulfils; none of any other condition."""
+    tokens = _unwrapped(tokens)
+    if any(
+        depth == 0 and (token.upper in ("OR", "XOR") or is_symbol(token, "||")) for _, depth, token in _levels(tokens)
+    ):
+        return
+    begin = 0
+    for end in (*_ands(tokens), len(tokens)):
+        part = _unwrapped(tokens[begin:end])
+        begin = end + 1
+        is_nested = part != tokens and any(token.upper == "AND" for token in part)
+        if is_nested and not any(is_symbol(token, "=") for token in part):
+            yield from conditions(part)
+        else:
+            yield part
 
 
 def _ands(tokens: Sequence[Token]) -> Iterator[int]:

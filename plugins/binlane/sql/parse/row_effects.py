@@ -1,13 +1,13 @@
 """What a body leaves that runs once for each row of a statement, where it depends on which row comes first.
 
-Plain INSERTs of different rows, sums and DELETEs by a value leave the same in any order. Others do not: rows that meet
-on a key (REPLACE, IGNORE, ON DUPLICATE KEY UPDATE), values that are no sums, errors that a handler takes, and whatever
-reads what the body has written for the rows before.
+Plain INSERTs of different rows, sums and DELETEs by a value leave the same in any order, each by itself. Others do not:
+rows that meet on a key (REPLACE, IGNORE, ON DUPLICATE KEY UPDATE), values that are no sums, errors that a handler
+takes, and whatever reads, changes or deletes what the body has written for the rows before (``row_changes``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -17,17 +17,20 @@ from binlane.rename_rules import lower
 from binlane.sql.parse.cursor import RESERVED, is_symbol
 from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.query_blocks import Block, Column, blocks, call_end, columns_in, items, plain_column
-from binlane.sql.parse.row_order import written_in
+from binlane.sql.parse.row_order import Inserted, inserted_in, written_in
 
 _SETTING: Final = frozenset({"CALL", "FETCH", "GET"})
 """Statements that may set what they name."""
 FIRING: Final = ("new", "old")
 """The qualifiers of the row that fires a trigger."""
-_OF_THE_ROW: Final = frozenset({*FIRING, "inserting", "updating", "deleting"})
+_EVENT_WORDS: Final = frozenset({"inserting", "updating", "deleting"})
+_OF_THE_ROW: Final = _EVENT_WORDS.union(FIRING)
 _CONSTANTS: Final = frozenset(
     {"NULL", "TRUE", "FALSE", "0", "(", ")", "NOW", "CURDATE", "UTC_TIMESTAMP", "CURRENT_TIMESTAMP", "CURRENT_DATE"}
 )
 """What values consist of that are the same for each row of a statement; the tokens lack the texts of other literals."""
+_NO_COLUMNS: Final = RESERVED | {"TRUE", "FALSE", "CURRENT_TIMESTAMP", "CURRENT_DATE"}
+"""Words that are no columns without quotes."""
 _CHANGES: Final = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE"})
 _INSERT_WORDS: Final = frozenset({"INTO", "IGNORE", "LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED"})
 _NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
@@ -53,12 +56,14 @@ _WORDS_OF_CONDITIONS: Final = frozenset(
 )
 OR_NULL: Final = frozenset({"IFNULL", "COALESCE", "NVL"})
 """Functions that have another value in place of NULL."""
+PLAIN: Final = "INSERT"
+"""What is said of an INSERT whose rows meet on no key without an error."""
 _ROUTINES: Final = ("PROCEDURE", "FUNCTION")
 _MODES: Final = frozenset({"IN", "OUT", "INOUT"})
 
 
 class Upsert(NamedTuple):
-    """An INSERT or REPLACE whose rows may meet on a key."""
+    """An INSERT or REPLACE. All but a plain one have rows that may meet on a key."""
 
     what: str
     key: TableKey
@@ -105,29 +110,26 @@ class Assignment(NamedTuple):
 
 def upserts(tokens: Sequence[Token], database: str) -> Iterator[Upsert]:
     """The INSERTs and REPLACEs of a body whose rows may meet on a key."""
-    for at, token in enumerate(tokens):
-        if token.upper not in ("INSERT", "REPLACE") or (at + 1 < len(tokens) and is_symbol(tokens[at + 1], "(")):
-            continue
-        end = next((place for place in range(at, len(tokens)) if is_symbol(tokens[place], ";")), len(tokens))
-        found = _upsert(tokens[at:end], database)
-        if found is not None:
-            yield found
+    return (found for _, found in inserts(tokens, database) if found.what != PLAIN)
 
 
-def _upsert(tokens: Sequence[Token], database: str) -> Upsert | None:
+def inserts(tokens: Sequence[Token], database: str) -> Iterator[tuple[Inserted, Upsert]]:
+    """All INSERTs and REPLACEs of a body, with their places."""
+    for each in inserted_in(tokens, database):
+        yield each, _upsert(tokens[each.begin : each.end], each.key)
+
+
+def _upsert(tokens: Sequence[Token], key: TableKey) -> Upsert:
     words = [token.upper for token in tokens]
     begin = next((at for at in range(1, len(words)) if words[at] not in _INSERT_WORDS), len(words))
-    key = next(iter(written_in(tokens, database)), None)
     doubles = next((at for at in range(len(words)) if words[at : at + 3] == ["ON", "DUPLICATE", "KEY"]), None)
-    what = "REPLACE" if words[0] == "REPLACE" else "INSERT IGNORE" if "IGNORE" in words[:begin] else ""
+    what = "REPLACE" if words[0] == "REPLACE" else "INSERT IGNORE" if "IGNORE" in words[:begin] else PLAIN
     if doubles is not None:
         what = "ON DUPLICATE KEY UPDATE"
-    if not what or key is None:
-        return None
     at = begin + (3 if begin + 1 < len(tokens) and is_symbol(tokens[begin + 1], ".") else 1)
     behind = doubles if doubles is not None else len(tokens)
     columns, values = row_of(tokens[at:behind])
-    updates = () if doubles is None else tuple(_assigned(tokens[doubles + 4 :]))
+    updates = () if doubles is None else tuple(assigned_values(tokens[doubles + 4 :]))
     return Upsert(what, key, columns, values, updates)
 
 
@@ -136,7 +138,7 @@ def row_of(tokens: Sequence[Token]) -> tuple[tuple[str, ...], tuple[Sequence[Tok
     where the lexer has left rows or values out."""
     columns, at = list[str](), 0
     if tokens and tokens[0].upper == "SET":
-        assigned = list(_assigned(tokens[1:]))
+        assigned = list(assigned_values(tokens[1:]))
         return tuple(name for name, _ in assigned), tuple(value for _, value in assigned)
     if tokens and is_symbol(tokens[0], "("):
         end = call_end(tokens, 0)
@@ -150,7 +152,8 @@ def row_of(tokens: Sequence[Token]) -> tuple[tuple[str, ...], tuple[Sequence[Tok
     return tuple(columns), tuple(items(tokens[at + 2 : end]))
 
 
-def _assigned(tokens: Sequence[Token]) -> Iterator[tuple[str, Sequence[Token]]]:
+def assigned_values(tokens: Sequence[Token]) -> Iterator[tuple[str, Sequence[Token]]]:
+    """What the list of a SET gives columns, by their names."""
     for item in items(tokens):
         middle = next((at for at, token in enumerate(item) if is_symbol(token, "=", ":=")), len(item))
         column = plain_column(item[:middle]) if middle else None
@@ -168,13 +171,14 @@ def assignments(
         if block.verb != "UPDATE" or not block.sources:
             continue
         is_alone = len(block.sources) == 1
-        values = list(_assigned(block.clauses.get("SET", ())))
+        values = list(assigned_values(block.clauses.get("SET", ())))
         # of a join another table may be the one whose rows are found so
-        found_by = frozenset(_found_by(block, dict(values), variables)) if is_alone else frozenset()
-        asked = {column.name for column in columns_in(block.clauses.get("WHERE", ())) if column.qualifier not in FIRING}
+        found_by = frozenset(found_by_row(block, dict(values), variables)) if is_alone else frozenset()
+        # the next row finds other rows by what this one sets, and does something else to them
+        is_choosing = not asked_columns(block).isdisjoint(dict(values)) and not is_parted(block, found_by, variables)
         for name, value in values:
-            names = [each for each in columns_in(value) if each.qualifier or each.name.upper() not in RESERVED]
-            is_felt = name in asked and bool(names)
+            names = [each for each in columns_in(value) if each.qualifier or each.name.upper() not in _NO_COLUMNS]
+            is_felt = is_choosing and bool(names)
             is_fired = any(each.qualifier in FIRING or each.name in variables or not is_trigger for each in names)
             others = (each for each in names if each.qualifier not in FIRING)
             texts = tuple(token.upper or token.text for token in value)
@@ -192,9 +196,44 @@ def assignments(
             )
 
 
-def _found_by(
-    block: Block, values: Mapping[str, Sequence[Token]], variables: Mapping[str, object]
+def asked_columns(block: Block) -> frozenset[str]:
+    """Names of an UPDATE or DELETE that may be columns by which it chooses its rows."""
+    clauses = [block.clauses.get("WHERE", ())]
+    if "LIMIT" in block.clauses:
+        clauses.append(block.clauses.get("ORDER", ()))
+    names = (column for clause in clauses for column in columns_in(clause))
+    return frozenset(
+        each.name
+        for each in names
+        if each.qualifier not in FIRING and (each.qualifier or each.name.upper() not in _NO_COLUMNS)
+    )
+
+
+def is_parted(block: Block, found_by: Iterable[tuple[str, Column]], variables: Collection[str]) -> bool:
+    """Whether two rows at hand do the same by a statement, or have to do with different rows of its table: it has no
+    word of theirs but the values by which it finds its rows."""
+    return row_words((token for clause in block.clauses.values() for token in clause), variables) <= {
+        value for _, value in found_by
+    }
+
+
+def row_words(tokens: Iterable[Token], variables: Collection[str]) -> frozenset[Column]:
+    """What a text has of the row at hand: its columns, variables, which may have been made of it, and the words for
+    the event that fires a trigger."""
+    tokens = list(tokens)
+    found = {
+        each
+        for each in columns_in(tokens)
+        if each.qualifier in FIRING or (not each.qualifier and (each.name in variables or each.name in _OF_THE_ROW))
+    }
+    return frozenset(found | {Column("@", each.text.lower()) for each in tokens if each.kind is TokenKind.VARIABLE})
+
+
+def found_by_row(
+    block: Block, values: Mapping[str, Sequence[Token]], variables: Collection[str]
 ) -> Iterator[tuple[str, Column]]:
+    """The columns that have values of the row at hand, by which an UPDATE or DELETE finds its rows, before and behind
+    it. ``values``: what an UPDATE sets, by column."""
     for each in block.equalities:
         column, other = each.column, each.other
         if not isinstance(other, Column) or other.qualifier not in FIRING or column.qualifier in FIRING:
@@ -207,10 +246,11 @@ def _found_by(
             yield column.name, other
 
 
-def has_row_beside(tokens: Sequence[Token], table: TableKey | None) -> bool:
-    """Whether a trigger's body does the same to a table for each row at hand: only changes of the row itself,
-    and of other tables, have a word of the row, or a variable, which may have been made of it. ``table``: None if an
-    UPDATE has several; then nothing names the row."""
+def has_row_beside(tokens: Sequence[Token], tables: Collection[TableKey], known: Collection[Column] = ()) -> bool:
+    """Whether a trigger's body does the same to some tables for each row at hand: only changes of the row itself,
+    and of other tables, have a word of the row, or a variable, which may have been made of it. ``tables``: none if an
+    UPDATE has several; then nothing names the row. ``known``: values of the row that may be named, too."""
+    own_names = {lower(each.table) for each in tables}
     words = [token.upper for token in tokens]
     begin = next((at + 2 for at in range(len(words)) if words[at : at + 2] == ["EACH", "ROW"]), 0)
     for end in (*(at for at in range(begin, len(tokens)) if is_symbol(tokens[at], ";")), len(tokens)):
@@ -218,7 +258,9 @@ def has_row_beside(tokens: Sequence[Token], table: TableKey | None) -> bool:
         begin = end + 1
         names = {lower(token.text) for token in statement if token.kind in _NAMES}
         has_variable = any(token.kind is TokenKind.VARIABLE for token in statement)
-        if not has_variable and names.isdisjoint(_OF_THE_ROW):
+        words_of_row = {each for each in columns_in(statement) if each.qualifier in FIRING}
+        is_known = words_of_row <= set(known) and names.isdisjoint(_EVENT_WORDS)
+        if not has_variable and (names.isdisjoint(_OF_THE_ROW) or (known and is_known)):
             continue
         at = next((at for at, token in enumerate(statement) if token.upper != "BEGIN"), 0)
         # SET NEW.v = 1 leaves nothing for the rows behind
@@ -227,7 +269,7 @@ def has_row_beside(tokens: Sequence[Token], table: TableKey | None) -> bool:
             for item in items(statement[at + 1 :])
         )
         is_beside = is_own or statement[at].upper in _CHANGES
-        if table is None or not is_beside or lower(table.table) in names:
+        if not own_names or not is_beside or not own_names.isdisjoint(names):
             return False
     return True
 

@@ -52,6 +52,17 @@ TABLES = (
     "SET sql_mode = ''",
     "CREATE VIEW grouped AS SELECT v, w FROM k GROUP BY v",
     "CREATE TRIGGER of_groups AFTER INSERT ON firing FOR EACH ROW INSERT INTO given SELECT v, w FROM k GROUP BY v",
+    "CREATE TABLE orders (id INT PRIMARY KEY, customer INT, shipped INT, KEY (shipped))",
+    "CREATE TABLE latest (customer INT PRIMARY KEY, id INT)",
+    "CREATE TABLE copied (id INT PRIMARY KEY, customer INT)",
+    "INSERT INTO orders VALUES (1, 7, 3), (2, 7, 2), (3, 7, 1)",
+    "CREATE TRIGGER keeping AFTER UPDATE ON orders FOR EACH ROW BEGIN"
+    " DELETE FROM latest WHERE customer = NEW.customer; INSERT INTO latest VALUES (NEW.customer, NEW.id); END",
+    "CREATE TRIGGER taking AFTER DELETE ON orders FOR EACH ROW DELETE FROM latest WHERE customer = OLD.customer",
+    "CREATE TABLE mirrored (id INT PRIMARY KEY, customer INT)",
+    "INSERT INTO mirrored VALUES (1, 7), (2, 7)",
+    "CREATE TRIGGER mirroring AFTER UPDATE ON mirrored FOR EACH ROW BEGIN"
+    " DELETE FROM copied WHERE id = OLD.id; INSERT INTO copied VALUES (NEW.id, NEW.customer); END",
     "CREATE VIEW listed (number, own, further) AS SELECT p.id, p.w, k.w FROM p JOIN k ON k.v = p.id",
 )
 OPEN = {
@@ -66,6 +77,9 @@ OPEN = {
     "UPDATE outer_one AS o SET o.own = o.own + other": "UPDATE outer_one AS o SET o.own = o.own + other: expected rows",
     "UPDATE listed SET own = further": "UPDATE listed SET own = further: expected rows in an order",
     "UPDATE k_2 SET v = v + 1": "an UPDATE of tenant_1.last in which the last row remains of trigger tenant_1.lasting",
+    "UPDATE orders SET customer = 8 WHERE shipped < 3": (
+        "a DELETE from tenant_1.latest, which finds what the rows before have inserted, of trigger tenant_1.keeping"
+    ),
     "DELETE FROM k_2 WHERE v = 2": "an AUTO_INCREMENT of tenant_1.journal of trigger tenant_1.noting",
     "INSERT INTO filled (id) VALUES (1)": "UUID() as the default of tenant_1.filled.c",
     "UPDATE fired SET w = 1": "@@server_id of trigger tenant_1.naming",
@@ -142,6 +156,9 @@ SETTLED = (
     "INSERT INTO filled SET id = 2, c = 'given'",
     "INSERT INTO fired VALUES (1, 1, 1)",
     "UPDATE counted SET w = w + 1",
+    "UPDATE orders SET customer = 9 WHERE id = 1",
+    "DELETE FROM orders WHERE shipped < 3",
+    "UPDATE mirrored SET customer = 8 WHERE customer = 7",
 )
 
 

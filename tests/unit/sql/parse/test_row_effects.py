@@ -7,6 +7,7 @@ import pytest
 from binlane.model import Flavor, TableKey
 from binlane.sql.parse.lexer import Dialect, Token, lex
 from binlane.sql.parse.query_blocks import Column
+from binlane.sql.parse.row_changes import branches_before, row_changes
 from binlane.sql.parse.row_effects import (
     Change,
     assignments,
@@ -120,6 +121,64 @@ def test_rows_are_found_only_by_columns_that_keep_the_values_of_the_row(update: 
 def test_a_row_is_found_also_by_the_key_that_it_gets() -> None:
     (moved,) = assignments(tokens_of("UPDATE a SET id = NEW.id WHERE id = OLD.id"), "own", is_trigger=True)
     assert moved.found_by == {("id", Column("old", "id"))}
+
+
+@pytest.mark.parametrize(
+    ("statement", "tables"),
+    [
+        ("DELETE a FROM a JOIN b USING (id)", {"a", "b"}),
+        ("DELETE FROM a USING a JOIN b USING (id) WHERE a.v = 1", {"a", "b"}),
+        ("DELETE FROM a USING a, b", {"a", "b"}),
+        ("DELETE FROM a WHERE v = 1", set()),
+    ],
+)
+def test_a_join_of_a_delete_reads_its_tables(statement: str, tables: set[str]) -> None:
+    assert {key.table for key in reads(tokens_of(statement), "own")} == tables
+
+
+def test_the_changes_of_a_body_with_what_decides_about_their_rows() -> None:
+    body = tokens_of(
+        "CREATE TRIGGER t AFTER INSERT ON q FOR EACH ROW BEGIN DECLARE v INT DEFAULT 1; INSERT INTO a VALUES (1);"
+        " UPDATE a SET n = n + 1 WHERE id = NEW.id AND m > 0; DELETE FROM d.c WHERE x = 1 ORDER BY y LIMIT 1;"
+        " DELETE FROM a WHERE id = v; DELETE a FROM a JOIN b USING (id); END"
+    )
+    found = list(row_changes(body, "own", types_of_variables(body)))
+    assert [(each.verb, each.key, sorted(each.asked), sorted(each.assigned)) for each in found] == [
+        ("INSERT", TableKey("own", "a"), [], []),
+        ("UPDATE", TableKey("own", "a"), ["id", "m"], ["n"]),
+        ("DELETE", TableKey("d", "c"), ["x", "y"], []),
+        ("DELETE", TableKey("own", "a"), ["id", "v"], []),
+    ]
+    assert [each.begin for each in found] == sorted(each.begin for each in found)
+    assert [(each.is_limited, each.is_constant, each.is_parted) for each in found[1:]] == [
+        (False, False, True),
+        (True, True, True),
+        (False, False, False),
+    ]
+    insert, update, limited, deleted = found
+    assert [update.meets(other) for other in found] == ["inserted", "", "", ""]
+    assert [deleted.meets(other) for other in found] == ["inserted", "", "", ""]
+    assert limited.meets(deleted) == "left"
+    assert limited.meets(limited) == insert.meets(update) == ""
+    assert deleted._replace(asked=frozenset("n")).meets(update) == "set"
+
+
+@pytest.mark.parametrize(
+    ("body", "is_passed"),
+    [
+        ("INSERT INTO a VALUES (1); DELETE FROM b", True),
+        ("IF x THEN INSERT INTO a VALUES (1); END IF; DELETE FROM b", True),
+        ("LOOP INSERT INTO a VALUES (1); END LOOP; DELETE FROM b", True),
+        ("INSERT INTO a VALUES (1); IF x THEN DELETE FROM b", False),
+        ("IF x THEN INSERT INTO a VALUES (1); ELSE DELETE FROM b", False),
+        ("INSERT INTO a VALUES (1); LEAVE l; DELETE FROM b", False),
+        ("INSERT INTO a VALUES (1); WHILE x LOOP DELETE FROM b", False),
+    ],
+)
+def test_what_comes_behind_an_insert_whatever_way_the_body_goes(body: str, is_passed: bool) -> None:
+    tokens = tokens_of(body)
+    words, branches = [token.upper for token in tokens], branches_before(tokens)
+    assert (branches[words.index("VALUES")] == branches[words.index("DELETE")]) is is_passed
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,233 @@
+"""Rows of a table that one change of a body finds, and that others of it have inserted, set or deleted for the rows
+before: in another order of these it finds others.
+
+A change for one row at hand and a change for another one leave the same in both orders if
+
+- each change of the table finds its rows by one unique key of the firing table (``own_keys``),
+- or the body does the same for rows at hand with equal values, and each change of the table finds its rows by these,
+- or what an INSERT makes fulfils no condition by which the other one finds its rows,
+- or a DELETE that is the same for each row at hand comes behind each INSERT,
+- or the columns by which one finds its rows are not those that the other one sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from binlane.model import TableKey, number_of
+from binlane.precheck.statements.body_parts import Body
+from binlane.precheck.statements.own_keys import (
+    Pairs,
+    column_of,
+    definitions,
+    given_columns,
+    given_to,
+    meet_nowhere,
+    ways_of,
+)
+from binlane.schema.common_values import are_alike, differs
+from binlane.schema.kept_values import holds, keeps
+from binlane.schema.letter_case import ANY_CASE
+from binlane.schema.model import Column as Definition
+from binlane.schema.model import Table
+from binlane.sql.parse.cursor import is_symbol
+from binlane.sql.parse.lexer import Token, TokenKind
+from binlane.sql.parse.query_blocks import Column, conditions, plain_column
+from binlane.sql.parse.row_changes import INSERTED, RowChange, branches_before, row_changes
+from binlane.sql.parse.row_effects import PLAIN, has_row_beside, may_set_of_row, types_of_variables
+
+_SHOWN: Final = {"UPDATE": "an UPDATE of", "DELETE": "a DELETE from"}
+_MOMENTS: Final = ("NOW()", "CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP()")
+_WHOLE_UNITS: Final = frozenset({"MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR"})
+"""Units that are longer than what a column without fractions of a second leaves out."""
+_MADE_ONCE: Final = (PLAIN, "REPLACE")
+"""INSERTs that leave their row whatever has been there."""
+
+
+class Beside(NamedTuple):
+    """What is done for each row besides a body."""
+
+    changed: Collection[TableKey] = ()
+    """Tables that triggers of the same table change."""
+    bodies: Sequence[Body] = ()
+    """Other triggers that the same statement fires for its rows, and the routines that a body calls."""
+    bases_of: Callable[[TableKey], Collection[TableKey]] = lambda key: (key,)
+    """The tables of which a name shows rows: of a view those of its query."""
+
+
+NOTHING_BESIDE: Final = Beside()
+
+
+class _Placed(NamedTuple):
+    """A change of a table, by a body."""
+
+    change: RowChange
+    body: Body
+    written: Table | None
+    """The table, if it is known and is named itself; a view may show other columns, under other names."""
+    set_before: frozenset[str] | None
+    """Columns of the row at hand to which the body may give another value; None: any."""
+
+    @property
+    def pairs(self) -> Pairs:
+        """The columns by which rows are found, or with which they are made."""
+        inserted = self.change.inserted
+        if inserted is not None:
+            found = given_columns(inserted, self.written)
+        else:
+            found = definitions(self.change.found_by, self.written)
+        kept = self.set_before
+        return [each for each in found if each[1].qualifier == "old" or (kept is not None and each[1].name not in kept)]
+
+    def agree(self, column: Definition, own: Definition) -> bool:
+        """Whether different values of the row at hand find, or make, different rows."""
+        return (are_alike if self.change.inserted is None else keeps)(column, own)
+
+
+class RowsMet:
+    """What a body does to each table, and whether the rows that one change finds depend on the order of rows."""
+
+    def __init__(
+        self,
+        body: Body,
+        beside: Beside,
+        fired: Table | None,
+        told: Table | None,
+        written: Callable[[TableKey], Table | None],
+    ) -> None:
+        """``told``: the firing table with the keys that tell its rows apart; None: none does."""
+        self.body = body
+        self.beside = beside
+        self.fired = fired
+        self.told = told
+        self.written = written
+
+    def parts(self) -> Iterator[str]:
+        """Each UPDATE and DELETE that finds other rows of a table behind what is done for the rows before."""
+        groups = dict[TableKey, list[_Placed]]()
+        for body in (self.body, *self.beside.bodies):
+            variables = types_of_variables(body.tokens, body.parameters)
+            set_before = may_set_of_row(body.tokens) if body.is_before else frozenset[str]()
+            for change in row_changes(body.tokens, body.database, variables):
+                placed = _Placed(change, body, self.written(change.key), set_before)
+                for base in set(map(ANY_CASE.table, self.beside.bases_of(change.key))):
+                    groups.setdefault(base, []).append(placed)
+        for every in groups.values():
+            found = [(each.change, what) for each in every if (what := self._met_by(each, every))]
+            if found and not self._is_by_key(every) and not self._is_by_values(every):
+                yield from (
+                    f"{_SHOWN[change.verb]} {change.key}, which finds what the rows before have {what},"
+                    for change, what in found
+                )
+
+    def _met_by(self, found: _Placed, every: Sequence[_Placed]) -> str:
+        """What one of the changes has done to the rows of ``found`` for the rows before; empty if nothing."""
+        if found.change.verb == "INSERT" or (found.body is not self.body and found.body.events):
+            # another trigger's changes are its own parts
+            return ""
+        others = (each for each in every if self.body in (found.body, each.body))
+        return next(filter(None, (self._met(found, other) for other in others)), "")
+
+    def _is_by_key(self, every: Sequence[_Placed]) -> bool:
+        """Whether each change finds or makes its rows by one unique key of the row at hand."""
+        # the keys of a row that is not there yet may be others in front of its INSERT
+        if not self.body.is_before and any(each.body.is_before and "INSERT" in each.body.events for each in every):
+            return False
+        pairs = [each.pairs for each in every]
+        common = frozenset.intersection(*(frozenset(column.name for column, _ in some) for some in pairs))
+        chosen = ([pair for pair in some if pair[0].name in common] for some in pairs)
+        return meet_nowhere(ways_of(self.told, some, each.agree) for some, each in zip(chosen, every, strict=True))
+
+    def _is_by_values(self, every: Sequence[_Placed]) -> bool:
+        """Whether the body does the same for rows at hand that have some values in common, and finds other rows of the
+        table for others."""
+        if not self.body.events or any(each.body is not self.body for each in every):
+            return False
+        values = [frozenset(self._identified(each)) for each in every]
+        known = {value for _, value in frozenset.intersection(*values)}
+        return has_row_beside(self.body.tokens, {each.change.key for each in every}, known)
+
+    def _identified(self, placed: _Placed) -> Iterator[tuple[str, Column]]:
+        """The columns by which rows are found or made, whose values are equal only if they are the same."""
+        for column, value in placed.pairs:
+            own = column_of(self.fired, value.name)
+            if own is not None and placed.agree(column, own) and not (differs(own) or differs(column)):
+                yield column.name, value
+
+    def _met(self, found: _Placed, other: _Placed) -> str:
+        change = other.change
+        if ANY_CASE.table(change.key) != ANY_CASE.table(found.change.key):
+            # a view may have other names for the columns
+            change = change._replace(assigned=found.change.asked)
+        what = found.change.meets(change)
+        if what == INSERTED and (self._comes_behind(found, other) or _leaves_out(found, other)):
+            return ""
+        return what
+
+    def _comes_behind(self, found: _Placed, inserted: _Placed) -> bool:
+        """Whether a DELETE that is the same for each row at hand comes behind an INSERT, whatever way the body goes: in
+        the end no row is there that it finds, and all others are."""
+        change, before = found.change, inserted.change
+        is_same = change.verb == "DELETE" and change.is_constant and not change.is_limited
+        if not is_same or inserted.body is not found.body or before.inserted is None or before.inserted.what != PLAIN:
+            return False
+        return before.end <= change.begin and self._branches[before.end] == self._branches[change.begin]
+
+    @cached_property
+    def _branches(self) -> Sequence[int]:
+        return branches_before(self.body.tokens)
+
+
+def _leaves_out(found: _Placed, inserted: _Placed) -> bool:
+    """Whether a condition of a change is not true for the row of an INSERT, by a literal number, or by a time before
+    that of the statement."""
+    upsert, written = inserted.change.inserted, inserted.written
+    given = None if upsert is None else given_to(upsert, written)
+    if upsert is None or given is None or upsert.what not in _MADE_ONCE or found.written is None:
+        return False
+    return any(_is_untrue(part, given, found.written) for part in conditions(found.change.condition))
+
+
+def _is_untrue(part: Sequence[Token], given: Mapping[str, Sequence[Token]], written: Table) -> bool:
+    middle = next((at for at, token in enumerate(part) if is_symbol(token, "=", "<", "<=")), len(part))
+    name = plain_column(part[:middle]) if middle else None
+    column = None if name is None else column_of(written, name.name)
+    if column is None or name is None:
+        return False
+    value, other = given.get(name.name), part[middle + 1 :]
+    if is_symbol(part[middle], "="):
+        one, another = literal_in(column, value or ()), literal_in(column, other)
+        return one is not None and another is not None and one != another
+    # the tokens of a moment, or the column's default
+    moment = _text(value) if value is not None else (column.default or "").upper().partition("(")[0]
+    is_time = column.data_type in ("datetime", "timestamp")
+    return is_time and moment in _MOMENTS and _is_before_now(other)
+
+
+def _is_before_now(value: Sequence[Token]) -> bool:
+    """Whether a value is an earlier time than that of the statement: ``NOW() - INTERVAL 1 DAY``."""
+    *moment, minus, interval, number, unit = value if len(value) > 4 else [Token(TokenKind.SYMBOL, "")] * 5
+    return (
+        _text(moment) in _MOMENTS
+        and is_symbol(minus, "-")
+        and interval.upper == "INTERVAL"
+        and number.kind is TokenKind.NUMBER
+        and number.text.isdecimal()
+        and number.text.strip("0") != ""
+        and unit.upper in _WHOLE_UNITS
+    )
+
+
+def _text(tokens: Sequence[Token]) -> str:
+    return "".join(token.upper or token.text for token in tokens)
+
+
+def literal_in(column: Definition | None, value: Sequence[Token]) -> int | None:
+    """The whole number that a row gets, if no other literal becomes the same one."""
+    if column is None or len(value) != 1 or value[0].kind is not TokenKind.NUMBER or not value[0].text.isdecimal():
+        return None
+    number = number_of(value[0].text)
+    # 0 is the next number of an AUTO_INCREMENT
+    return number if holds(column, number) and (number or not column.auto_increment) else None

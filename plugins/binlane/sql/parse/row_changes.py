@@ -1,0 +1,111 @@
+"""The statements of a body that change rows of one table, and what decides about the rows that each of them finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from binlane.model import TableKey
+from binlane.sql.parse.cursor import is_symbol
+from binlane.sql.parse.lexer import Token
+from binlane.sql.parse.query_blocks import Block, Column, blocks
+from binlane.sql.parse.row_effects import (
+    Upsert,
+    asked_columns,
+    assigned_values,
+    found_by_row,
+    inserts,
+    is_parted,
+    row_words,
+)
+
+INSERTED: Final = "inserted"
+SET: Final = "set"
+LEFT: Final = "left"
+_BRANCHES: Final = frozenset(
+    {"THEN", "ELSE", "ELSEIF", "ELSIF", "WHEN", "DO", "LEAVE", "ITERATE", "RETURN", "EXIT", "CONTINUE", "GOTO"}
+)
+"""Words behind which what follows may be left out."""
+
+
+class RowChange(NamedTuple):
+    """An INSERT, UPDATE or DELETE of a body; an INSERT is REPLACE, too."""
+
+    verb: str
+    """INSERT, UPDATE or DELETE."""
+    key: TableKey
+    begin: int
+    """Of its tokens among the body's; of an UPDATE or DELETE, the token of the table's name."""
+    end: int
+    inserted: Upsert | None = None
+    found_by: frozenset[tuple[str, Column]] = frozenset()
+    """Of an UPDATE or DELETE: columns of its rows that have values of the row at hand."""
+    asked: frozenset[str] = frozenset()
+    """Of an UPDATE or DELETE: names that may be columns by which it chooses its rows."""
+    assigned: frozenset[str] = frozenset()
+    """The columns that an UPDATE sets."""
+    condition: Sequence[Token] = ()
+    """Of an UPDATE or DELETE: the tokens behind WHERE."""
+    is_limited: bool = False
+    """It has a LIMIT, which takes other rows if some are gone."""
+    is_parted: bool = True
+    """Two rows at hand do the same by it, or have to do with different rows of its table."""
+    is_constant: bool = False
+    """It has no word of the row at hand."""
+
+    def meets(self, other: RowChange) -> str:
+        """What ``other``, for another row at hand, may have done to the rows that this change finds (``INSERTED``,
+        ``SET`` or ``LEFT``); empty if this one finds the same before and behind it."""
+        if self.verb == "INSERT" or (other is self and self.is_parted):
+            return ""
+        if other.verb == "INSERT":
+            return INSERTED
+        if other.verb == "UPDATE":
+            # an UPDATE by itself is one of ``row_effects.assignments``
+            return SET if other is not self and not other.assigned.isdisjoint(self.asked) else ""
+        return LEFT if self.is_limited else ""
+
+
+def row_changes(tokens: Sequence[Token], database: str, variables: Mapping[str, object]) -> Iterator[RowChange]:
+    """Every statement of a body that changes rows of one table. ``variables``: those of ``types_of_variables``."""
+    for place, inserted in inserts(tokens, database):
+        yield RowChange("INSERT", inserted.key, place.begin, place.end, inserted)
+    places = {id(token): at for at, token in enumerate(tokens)}
+    for block in blocks(tokens, database):
+        source = block.sources[0] if len(block.sources) == 1 else None
+        if block.verb not in ("UPDATE", "DELETE") or source is None or source.table is None:
+            # of a join ``reads`` has the tables
+            continue
+        yield _of_block(tokens, block, source.table, places.get(id(source.name), 0), variables)
+
+
+def _of_block(
+    tokens: Sequence[Token], block: Block, key: TableKey, begin: int, variables: Mapping[str, object]
+) -> RowChange:
+    values = dict(assigned_values(block.clauses.get("SET", ()))) if block.verb == "UPDATE" else {}
+    found_by = frozenset(found_by_row(block, values, variables))
+    end = next((at for at in range(begin, len(tokens)) if is_symbol(tokens[at], ";")), len(tokens))
+    return RowChange(
+        block.verb,
+        key,
+        begin,
+        end,
+        None,
+        found_by,
+        asked_columns(block),
+        frozenset(values),
+        block.clauses.get("WHERE", ()),
+        "LIMIT" in block.clauses,
+        is_parted(block, found_by, variables),
+        not row_words((token for clause in block.clauses.values() for token in clause), variables),
+    )
+
+
+def branches_before(tokens: Sequence[Token]) -> Sequence[int]:
+    """For each token, how many words before it may let a body go another way."""
+    found, count = list[int](), 0
+    for at, token in enumerate(tokens):
+        found.append(count)
+        is_loop = token.upper == "LOOP" and at > 0 and tokens[at - 1].upper != "END"
+        count += token.upper in _BRANCHES or is_loop
+    return (*found, count)

@@ -1,0 +1,205 @@
+"""What a body finds of the rows before: bodies that pass leave the same in each order of rows; sqlite runs them."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import pytest
+
+from binlane.model import TableKey
+from binlane.precheck.statements.body_parts import Body
+from binlane.precheck.statements.row_effects import effects_in_turn
+from binlane.precheck.statements.rows_met import Beside
+from tests.unit.precheck.test_row_effects import TABLES, body_of, named
+
+SINGLE: Final = (
+    "INSERT INTO c (id, n, m) VALUES (NEW.id, NEW.n, NEW.m)",
+    "INSERT INTO c (id, n, m) VALUES (NEW.id, NEW.n, 2)",
+    "INSERT INTO c (id, n, m) VALUES (NEW.n, 1, NEW.m)",
+    "INSERT INTO c (id, n, m) VALUES (NEW.n, 0, 0)",
+    "REPLACE INTO c (id, n, m) VALUES (NEW.id, NEW.n, NEW.m)",
+    "REPLACE INTO c (id, n, m) VALUES (NEW.n, 1, NEW.m)",
+    "REPLACE INTO c (id, n, m) VALUES (NEW.n, 0, 0)",
+    "UPDATE c SET n = n + NEW.m WHERE id = 1",
+    "UPDATE c SET n = 1 WHERE m = NEW.m",
+    "UPDATE c SET n = n + 1 WHERE id = NEW.n",
+    "UPDATE c SET n = n + NEW.n WHERE id = NEW.id",
+    "UPDATE c SET m = m + 1 WHERE n >= NEW.n",
+    "UPDATE c SET m = m - 1 WHERE id = NEW.n AND m > 0",
+    "UPDATE c SET n = 2, m = m + NEW.m WHERE n = 1 AND id = NEW.n",
+    "DELETE FROM c WHERE id = NEW.id",
+    "DELETE FROM c WHERE id = NEW.n",
+    "DELETE FROM c WHERE id = NEW.n AND n = 0",
+    "DELETE FROM c WHERE n = NEW.n AND m = 1",
+    "DELETE FROM c WHERE n < NEW.m",
+    "DELETE FROM c WHERE n > 1",
+    "DELETE FROM c",
+)
+ROWS: Final = (
+    ((11, 1, 1), (12, 1, 2), (13, 2, 1)),
+    ((11, 2, 0), (12, 2, 2), (13, 2, -1)),
+    ((1, 1, 1), (2, 3, 3), (3, 2, 2)),
+)
+"""``id``, ``n`` and ``m`` of the rows at hand."""
+FILLED: Final = ((), ((1, 0, 1), (2, 1, 2), (3, 2, 0)), ((1, 2, 0), (2, 0, 1), (11, 1, 1), (13, 5, 2)))
+
+
+def left_by(body: Sequence[str], filled: Sequence[Sequence[int]], rows: Sequence[Sequence[int]]) -> str:
+    """What a table has behind a body that runs for each of the rows; an error ends the statement."""
+    with sqlite3.connect(":memory:") as table:
+        table.execute("CREATE TABLE c (id INT PRIMARY KEY, n INT DEFAULT 0, m INT DEFAULT 0)")
+        table.executemany("INSERT INTO c VALUES (?, ?, ?)", filled)
+        try:
+            for row, statement in itertools.product(rows, body):
+                table.execute(re.sub(r"NEW\.(\w+)", r":\1", statement), dict(zip(("id", "n", "m"), row, strict=True)))
+        except sqlite3.IntegrityError:
+            return ""
+        return str(sorted(table.execute("SELECT * FROM c")))
+
+
+def outcomes(body: Sequence[str]) -> Iterator[set[str]]:
+    """What different orders leave. Where one ends with an error the source or the target stops, and says so."""
+    for filled, rows in itertools.product(FILLED, ROWS):
+        yield {left_by(body, filled, order) for order in itertools.permutations(rows)} - {""}
+
+
+PAIRS: Final = [*((each,) for each in SINGLE), *itertools.permutations(SINGLE, 2)]
+
+
+def test_two_changes_of_a_table_pass_only_if_every_order_of_rows_leaves_the_same() -> None:
+    passed = [body for body in PAIRS if named(f"BEGIN {'; '.join(body)}; END") == []]
+    assert len(passed) > len(PAIRS) / 5
+    assert [body for body in passed if any(len(each) > 1 for each in outcomes(body))] == []
+
+
+FOUND: Final = {
+    "a DELETE from a.stats, which finds what the rows before have inserted,": (
+        "BEGIN DELETE FROM stats WHERE c = NEW.n; INSERT INTO stats (c, cnt) VALUES (NEW.n, NEW.m); END",
+    ),
+    "a DELETE from a.c, which finds what the rows before have inserted,": (
+        "BEGIN INSERT INTO c (id, n) VALUES (NEW.id, NEW.n); DELETE FROM c WHERE n < NEW.m; END",
+        "IF NEW.m THEN DELETE FROM c WHERE id = NEW.n; ELSE INSERT INTO c (id) VALUES (NEW.n); END IF",
+        "BEGIN INSERT INTO c (id, n) VALUES (NEW.id, NEW.n); DELETE FROM c ORDER BY n, id LIMIT 1; END",
+        "BEGIN INSERT INTO c (id, n) VALUES (NEW.id, NEW.n); IF NEW.m THEN DELETE FROM c WHERE n < 5; END IF; END",
+        "BEGIN INSERT INTO c (id, n) VALUES (NEW.id, 7); DELETE FROM c WHERE n = @n; END",
+        "BEGIN INSERT IGNORE INTO c (id, n) VALUES (NEW.id, 7); DELETE FROM c WHERE n < 5; END",
+        "BEGIN DELETE FROM c WHERE n = 1 AND m = NEW.m; INSERT IGNORE INTO c (id, n) VALUES (NEW.id, 2); END",
+        "BEGIN IF UPDATING AND NEW.n THEN DELETE FROM c WHERE id = NEW.n; END IF;"
+        " IF INSERTING AND NEW.n THEN INSERT INTO c (id, n) VALUES (NEW.n, 0); END IF; END",
+        "BEGIN DELETE FROM c WHERE n = 1 OR m = NEW.m; INSERT INTO c (id, n, m) VALUES (NEW.id, 2, NEW.m); END",
+    ),
+    "a DELETE from a.c, which finds what the rows before have set,": (
+        "BEGIN UPDATE c SET n = n + NEW.n WHERE id = 1; DELETE FROM c WHERE n > 100; END",
+        "BEGIN UPDATE c SET n = n - OLD.m WHERE id = OLD.n; DELETE FROM c WHERE id = OLD.n AND n <= 0; END",
+    ),
+    "a DELETE from a.c, which finds what the rows before have left,": (
+        "DELETE FROM c WHERE n < NEW.n ORDER BY n, id LIMIT 1",
+    ),
+    "an UPDATE of a.c, which finds what the rows before have inserted,": (
+        "BEGIN UPDATE c SET n = 0 WHERE m = NEW.m; INSERT INTO c (id, m, n) VALUES (NEW.id, NEW.m, 1); END",
+        "BEGIN UPDATE c SET f = NOW() WHERE m = NEW.m AND f IS NULL;"
+        " INSERT INTO c (id, m, f) VALUES (NEW.id, NEW.m, NULL); END",
+        "BEGIN UPDATE c SET m = m + 1 WHERE n >= NEW.n; INSERT INTO c (id, n, m) VALUES (NEW.id, NEW.n, 0); END",
+        "BEGIN UPDATE c SET n = n + NEW.n WHERE m = NEW.m; INSERT INTO c (id, m, n) VALUES (NEW.id, NEW.m, NEW.n); END",
+    ),
+    "an UPDATE of a.c, which finds what the rows before have set,": (
+        "BEGIN UPDATE c SET m = m + NEW.n WHERE id = 1; UPDATE c SET n = n + NEW.n WHERE id = 1 AND m < 5; END",
+    ),
+    "a DELETE from a.C, which finds what the rows before have inserted,": (
+        "BEGIN DELETE FROM C WHERE n < 5; INSERT INTO c (id, n) VALUES (NEW.id, NEW.n); END",
+    ),
+    "a DELETE from a.by_time, which finds what the rows before have inserted,": (
+        "BEGIN DELETE FROM by_time WHERE at < NOW() - INTERVAL 30 DAY; INSERT INTO by_time (at) VALUES (NEW.ts); END",
+        "BEGIN DELETE FROM by_time WHERE at < NOW() - INTERVAL 0 DAY;"
+        " INSERT INTO by_time (at, n) VALUES (NOW(), NEW.n); END",
+    ),
+    "a DELETE from a.by_day, which finds what the rows before have inserted,": (
+        "BEGIN DELETE FROM by_day WHERE d < NOW() - INTERVAL 1 HOUR;"
+        " INSERT INTO by_day (d, n) VALUES (NOW(), NEW.n); END",
+    ),
+    "a DELETE from a.by_name, which finds what the rows before have inserted,": (
+        "BEGIN DELETE FROM by_name WHERE k = NEW.s; INSERT INTO by_name (k, n) VALUES (NEW.s, 0); END",
+    ),
+}
+"""Bodies by what the rows before have done to the rows that a change of them finds."""
+NOT_FOUND: Final = (
+    "DELETE FROM c WHERE id = OLD.id",
+    "DELETE FROM c WHERE n < OLD.n",
+    "DELETE FROM c ORDER BY n, id LIMIT 1",
+    "DELETE FROM c WHERE m = NEW.n ORDER BY n, id LIMIT 1",
+    "BEGIN DELETE FROM c WHERE id = OLD.id; INSERT INTO c VALUES (NEW.id, NEW.n, 0, 0); END",
+    "BEGIN DELETE FROM c WHERE id = OLD.id AND n = 0; INSERT INTO c (id, n, m) VALUES (NEW.id, NEW.n, NEW.id); END",
+    "BEGIN DELETE FROM c WHERE id = NEW.n; INSERT INTO c (id, n) VALUES (NEW.n, 0); END",
+    "BEGIN UPDATE c SET n = n - 1 WHERE id = OLD.n; DELETE FROM c WHERE id = OLD.n AND n = 0; END",
+    "BEGIN UPDATE c SET n = n - OLD.m WHERE id = OLD.id; DELETE FROM c WHERE id = OLD.id AND n <= 0; END",
+    "BEGIN UPDATE c SET f = NOW() WHERE id = OLD.id AND f IS NULL; INSERT INTO c (id, f) VALUES (NEW.id, NULL); END",
+    "BEGIN UPDATE c SET m = m + 1 WHERE id = NEW.m; DELETE FROM c WHERE n = OLD.n; END",
+    "BEGIN IF NEW.n THEN INSERT INTO c (id, n) VALUES (NEW.id, NEW.n); END IF; DELETE FROM c WHERE n < 5; END",
+    "BEGIN DELETE FROM by_time WHERE at < NOW() - INTERVAL 30 DAY; INSERT INTO by_time (at, n) VALUES (NOW(), 1); END",
+    "BEGIN DELETE FROM c WHERE n = 1 AND m = NEW.m; INSERT INTO c (id, n, m) VALUES (NEW.id, 2, NEW.m); END",
+    "BEGIN UPDATE c SET m = NEW.m WHERE id = NEW.id; INSERT INTO log VALUES (NEW.n); DELETE FROM acc WHERE n = 1; END",
+)
+
+
+@pytest.mark.parametrize(("body", "what"), [(body, what) for what, bodies in FOUND.items() for body in bodies])
+def test_what_the_rows_before_have_done_is_named(body: str, what: str) -> None:
+    assert what in named(body)
+
+
+@pytest.mark.parametrize("body", NOT_FOUND)
+def test_changes_that_find_rows_of_their_own_or_the_same_in_any_order_are_not(body: str) -> None:
+    assert named(body) == []
+
+
+def test_a_row_that_is_not_there_yet_has_no_rows_of_its_own() -> None:
+    body = "BEGIN DELETE FROM c WHERE id = NEW.id; INSERT INTO c VALUES (NEW.id, NEW.n, 0, 0); END"
+    assert named(body, "INSERT") == []
+    assert named(body, "INSERT", is_before=True) != []
+
+
+@pytest.mark.parametrize(("set_column", "is_named"), [("m", False), ("id", True)])
+def test_a_row_that_gets_another_value_in_between_has_no_rows_of_its_own(set_column: str, is_named: bool) -> None:
+    changes = "DELETE FROM c WHERE id = NEW.id; {}; INSERT INTO c (id, n) VALUES (NEW.id, NEW.n)"
+    body = f"BEGIN {changes.format(f'SET NEW.{set_column} = 7')}; END"
+    assert (named(body, is_before=True) != []) is is_named
+
+
+def found_beside(body: Body, *others: Body, bases: dict[str, str] | None = None) -> list[str]:
+    def bases_of(key: TableKey) -> Sequence[TableKey]:
+        return (TableKey(key.database, (bases or {}).get(key.table, key.table)),)
+
+    return [part.what for part in effects_in_turn(body, TABLES.get, Beside((), others, bases_of))]
+
+
+DELETING: Final = "DELETE FROM c WHERE id = NEW.n"
+INSERTING: Final = "INSERT INTO c (id, n) VALUES (NEW.n, NEW.m)"
+
+
+def test_triggers_of_one_table_meet_by_their_tables() -> None:
+    by_key = body_of("INSERT INTO c (id, n) VALUES (NEW.id, NEW.m)", name="u")
+    assert found_beside(body_of(DELETING), body_of(INSERTING, name="u")) == [
+        "a DELETE from a.c, which finds what the rows before have inserted,"
+    ]
+    assert found_beside(body_of(INSERTING), body_of(DELETING, name="u")) == []
+    assert found_beside(body_of("DELETE FROM c WHERE id = OLD.id"), by_key) == []
+    both = body_of(f"BEGIN {DELETING}; {INSERTING}; END", "", parameters="x int")
+    assert found_beside(body_of("INSERT INTO acc (id) VALUES (NEW.id)"), both) == []
+
+
+@pytest.mark.parametrize(("caller", "called"), [(DELETING, INSERTING), (INSERTING, DELETING)])
+def test_a_routine_that_a_body_calls_meets_it(caller: str, called: str) -> None:
+    routine = body_of(called.replace("NEW.n", "x"), "", parameters="x int")
+    assert found_beside(body_of(caller), routine) == [
+        "a DELETE from a.c, which finds what the rows before have inserted,"
+    ]
+
+
+def test_a_view_shows_the_rows_of_its_table_under_other_names() -> None:
+    body = body_of("BEGIN UPDATE shown SET x = x + NEW.n WHERE y = 1; DELETE FROM c WHERE n > 100; END")
+    found = "a DELETE from a.c, which finds what the rows before have set,"
+    assert found not in found_beside(body)
+    assert found in found_beside(body, bases={"shown": "c"})
