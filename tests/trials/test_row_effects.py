@@ -71,7 +71,7 @@ SETTLED: Final = {
     f"{AFTER}INSERT IGNORE INTO u (a, n) VALUES (NEW.w, 1)": UPDATE,
     f"{AFTER}REPLACE INTO u VALUES (NEW.w, 1, 1)": UPDATE,
     f"{AFTER}UPDATE p SET v = v - OLD.w + NEW.w * 2 WHERE id = 1": UPDATE,
-    f"{AFTER}UPDATE p SET v = IFNULL(v, 0) + NEW.w WHERE id = 1": UPDATE,
+    f"{AFTER}UPDATE p SET v = IFNULL(v, 0) + IFNULL(NEW.w, 0) WHERE id = 1": UPDATE,
     f"{AFTER}UPDATE p SET v = GREATEST(v, NEW.v) WHERE id = 1": UPDATE,
     f"{BEFORE}SET NEW.w = (SELECT v FROM p WHERE id = NEW.v)": UPDATE,
     f"{MIRROR}REPLACE INTO u VALUES (NEW.id, NEW.v, 1)": "UPDATE kk SET v = v + 1 WHERE s = 1",

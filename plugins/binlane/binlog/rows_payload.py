@@ -242,6 +242,18 @@ def _cascades_again(event: bytes) -> bool:
     return event[_TYPE_AT] in _CASCADING and event[_FLAGS_AT] & _CASCADING_FLAGS == _CASCADES_LOGGED
 
 
+def cascading_tables(payload: bytes) -> frozenset[TableKey]:
+    """The tables whose rows are updated or deleted by events for which the server that executes them follows its own
+    foreign keys: their log has no other changes of children."""
+    found, maps = set[TableKey](), dict[bytes, bytes]()
+    for event in events_of(payload):
+        if is_table_map(event):
+            maps[event[_TABLE_ID]] = event
+        elif event[_TYPE_AT] in _CASCADING and not event[_FLAGS_AT] & _CASCADING_FLAGS:
+            found.add(TableKey(*object_names(maps[event[_TABLE_ID]][_BODY:])))
+    return frozenset(found)
+
+
 def _statements(payload: bytes) -> Iterator[list[bytes]]:
     """The events of each statement."""
     held: list[bytes] = []

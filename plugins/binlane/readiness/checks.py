@@ -42,6 +42,7 @@ CHANNEL_CHECKS: Final[Mapping[str, Check]] = {
     "source-privileges": servers.check_source_privileges,
     "source-log": servers.check_source,
     "database-names": servers.check_database_names,
+    "filtered-parents": held.check_filtered_parents,
     "two-servers": servers.check_two_servers,
     **{name: _of_target(check) for name, check in TARGET_CHECKS.items()},
     "privileges": servers.check_target_privileges,

@@ -21,6 +21,7 @@ from binlane.model import Flavor, plural
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.parser import StatementJudge
 from binlane.precheck.situation.situation import Needs, TargetSituation
+from binlane.precheck.tables.differences import parents_left_out
 from binlane.precheck.target.definers import lacking_for_definers
 from binlane.precheck.target.grants import lacking_for_grants, partial_revokes
 from binlane.precheck.target.portability import OF_OTHERS, trust, unsupported, untrusted_account
@@ -28,7 +29,7 @@ from binlane.precheck.target.server import check_time_zones
 from binlane.readiness.situation import Readiness
 from binlane.schema.compare import Severity
 from binlane.schema.normalize import collation_name
-from binlane.servers.catalog import read_databases
+from binlane.servers.catalog import read_databases, read_foreign_keys
 from binlane.servers.stored_bodies import asking
 from binlane.sql.accounts import shown_accounts
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
@@ -204,6 +205,14 @@ def check_event_time_zones(situation: Readiness) -> Iterator[Finding]:
     if situation.source is not None:
         zones = frozenset(each.time_zone for each in situation.programs if each.time_zone)
         yield from check_time_zones(TargetSituation(situation.target, Needs(time_zones=zones)))
+
+
+def check_filtered_parents(situation: Readiness) -> Iterator[Finding]:
+    """Foreign keys with actions from a table that the filter takes to one that it leaves out."""
+    selection, _ = situation.rules
+    if situation.source is not None and selection.selects:
+        keys = situation.source.ask(read_foreign_keys, situation.databases)
+        yield from parents_left_out(selection, keys)
 
 
 def check_spatial_references(situation: Readiness) -> Iterator[Finding]:

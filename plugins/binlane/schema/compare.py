@@ -151,7 +151,7 @@ def compare(source: Table, target: Table, rules: Rules | None = None) -> tuple[D
     return (
         *_compare_columns(source, target, rules),
         *_compare_keys(source, target, rules),
-        *_compare_foreign_keys(source, target, rules.letters),
+        *foreign_key_differences(target.key, source.foreign_keys, target.foreign_keys, rules.letters),
         *_compare_kind(source, target),
         *_compare_triggers(source, target, rules),
         *_target_alone(target, rules),
@@ -436,8 +436,11 @@ def _listed(texts: frozenset[str]) -> str:
     return ", ".join(sorted(texts)) or "none"
 
 
-def _compare_foreign_keys(source: Table, target: Table, letters: LetterCase) -> Iterator[Difference]:
-    ours, theirs = ({_foreign_key_text(one, letters): one for one in table.foreign_keys} for table in (source, target))
+def foreign_key_differences(
+    child: TableKey, source: Collection[ForeignKey], target: Collection[ForeignKey], letters: LetterCase
+) -> Iterator[Difference]:
+    """Foreign keys of a table that one of the servers alone has. ``child``: the target's name of it."""
+    ours, theirs = ({_foreign_key_text(one, letters): one for one in keys} for keys in (source, target))
     for text in sorted(ours.keys() ^ theirs.keys()):
         one = ours.get(text) or theirs[text]
         acts = {one.on_update, one.on_delete} != {"RESTRICT"}
@@ -446,7 +449,7 @@ def _compare_foreign_keys(source: Table, target: Table, letters: LetterCase) -> 
         if acts:
             hint = "the server's own cascades are not in every log: give both sides the same foreign keys"
         expected, found = (text, "none") if text in ours else ("none", text)
-        yield Difference(severity, target.key, None, "foreign key", expected, found, hint)
+        yield Difference(severity, child, None, "foreign key", expected, found, hint)
 
 
 def _foreign_key_text(one: ForeignKey, letters: LetterCase) -> str:

@@ -219,6 +219,18 @@ class Schema:
             references=frozenset(pair for pair in self.references if any(key.database in databases for key in pair)),
         )
 
+    def with_more(self, other: Schema) -> Schema:
+        """These definitions, and those of further databases of the same server."""
+        return replace(
+            self,
+            databases=self.databases | other.databases,
+            tables={**self.tables, **other.tables},
+            views=self.views | other.views,
+            routines=self.routines | other.routines,
+            events=self.events | other.events,
+            references=self.references | other.references,
+        )
+
     @property
     def folds_names(self) -> bool:
         """Whether the server takes ``Shop`` and ``shop`` for one name (``lower_case_table_names`` 1 and 2)."""

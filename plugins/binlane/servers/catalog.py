@@ -131,6 +131,13 @@ def is_partitioned(connection: Connection, key: TableKey) -> bool:
     return bool(_Catalog(connection, flavor, frozenset(), key).rows(queries.PARTITIONED))
 
 
+def read_foreign_keys(connection: Connection, databases: Collection[str]) -> Mapping[TableKey, tuple[ForeignKey, ...]]:
+    """The foreign keys of the tables in these databases, by table; none of a table without one."""
+    flavor, _ = server_version(connection)
+    catalog = _Catalog(connection, flavor, frozenset(), queries.Databases(_databases(connection, databases)))
+    return catalog.foreign_keys_by_table()
+
+
 def read_databases(connection: Connection) -> frozenset[str]:
     """The names of all databases but the system's and binlane's own."""
     return _databases(connection, None)
@@ -267,10 +274,7 @@ class _Catalog:
             )
             # only MariaDB's: MySQL's CHECK_CONSTRAINTS has no table name, and its checks are not needed
             checks = self._packed(queries.CHECKS) if "check_constraints.table_name" in self._has else {}
-        foreign = _grouped(self.foreign_keys)
-        # for this query MariaDB opens every table
-        found = self.rows(queries.FOREIGN_KEY_RULES) if foreign else []
-        rules = {(row.db, row.name, row.key_name): row for row in found}
+        foreign = self.foreign_keys_by_table()
         columns_of, keys_of, triggers_of, checks_of = (
             cache(self._columns),
             cache(_keys),
@@ -287,13 +291,21 @@ class _Catalog:
                     engine=str(row.engine),
                     columns=columns_of(columns.get(key, ""), own_checks),
                     keys=own_keys,
-                    foreign_keys=tuple(_foreign_keys(foreign.get(key, []), rules)),
+                    foreign_keys=foreign.get(key, ()),
                     triggers=triggers_of(triggers.get(key, "")),
                     system_versioned=row.kind == "SYSTEM VERSIONED",
                     without_overlaps=_may_be_without_overlaps(own_keys, own_checks),
                 )
             )
         return tables
+
+    def foreign_keys_by_table(self) -> Mapping[TableKey, tuple[ForeignKey, ...]]:
+        """The foreign keys of each table that has some."""
+        foreign = _grouped(self.foreign_keys)
+        # for this query MariaDB opens every table
+        found = self.rows(queries.FOREIGN_KEY_RULES) if foreign else []
+        rules = {(row.db, row.name, row.key_name): row for row in found}
+        return {key: tuple(_foreign_keys(rows, rules)) for key, rows in foreign.items()}
 
     def _packed(self, view: PackedView) -> Mapping[TableKey, str]:
         """The rows of each table; a value whose column this server's view does not have is NULL."""

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from binlane import arrow_compute as pc
+from binlane.binlog.rows_payload import cascading_tables
 from binlane.errors import PlanError
 from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, TableKey
 from binlane.plan.window_plan import LaneFile, WindowPlan
@@ -176,6 +177,18 @@ def first_rows(folder: WorkFolder, plan: WindowPlan, key: TableKey, after: int) 
         if file.last_seqno > after
     ]
     return min((seqno for seqno in found if seqno), default=None)
+
+
+def tables_that_cascade(folder: WorkFolder, plan: WindowPlan) -> frozenset[TableKey]:
+    """The tables with updates or deletions of rows for which the target follows its own foreign keys. All rows of the
+    window are read. Raises PlanError for a file that is missing or not a lane file."""
+    found = set[TableKey]()
+    for files in plan.files:
+        for file in files:
+            for _, row in read_rows(folder, file.name, 0, file.blake3):
+                if row.item.kind is ItemKind.ROWS:
+                    found |= cascading_tables(row.item.payload)
+    return frozenset(found)
 
 
 def every_ddl(folder: WorkFolder, plan: WindowPlan) -> Iterator[LaneStatement]:

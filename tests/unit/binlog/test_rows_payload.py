@@ -11,6 +11,7 @@ import pytest
 from binlane.binlog.rows import RowsKind
 from binlane.binlog.rows_payload import (
     DEFINITION,
+    cascading_tables,
     check_self_contained,
     encoded,
     ending_statement,
@@ -170,6 +171,21 @@ def test_a_change_whose_cascades_are_logged_is_sent_without_foreign_keys(type_co
 )
 def test_all_other_changes_keep_their_flags(payload: bytes) -> None:
     assert without_second_cascades(payload) == (payload,)
+
+
+@pytest.mark.parametrize(
+    ("event", "cascades"),
+    [
+        (rows(1, type_code=DELETE), True),
+        (rows(1, type_code=UPDATE, flags=0x04), True),
+        (rows(1), False),
+        (rows(1, type_code=DELETE, flags=LOGGED), False),
+        (rows(1, type_code=UPDATE, flags=UNCHECKED), False),
+    ],
+)
+def test_tables_of_which_others_follow_the_rows_where_they_are_executed(event: bytes, cascades: bool) -> None:
+    payload = table_map(2, b"u") + rows(2) + table_map(1) + event
+    assert cascading_tables(payload) == ({TableKey("shop", "t")} if cascades else set())
 
 
 def test_a_statement_ends_where_rows_have_to_be_checked_again() -> None:

@@ -16,9 +16,11 @@ from binlane.binlog.rows_payload import payload_limit
 from binlane.errors import PrecheckError, SourceError
 from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, RowCounts, SessionContext, TableKey
 from binlane.plan.division import Division
-from binlane.plan.window_plan import TableCounts, WindowPlan
+from binlane.plan.window_plan import RuleCounts, TableCounts, WindowPlan
 from binlane.precheck.account.privileges import Grants, parse_grants
 from binlane.precheck.checks import ASKED_AGAIN, CHECKS, OF_PROGRAMS, TARGET_CHECKS, checks_of, run_checks
+from binlane.precheck.definitions.noted import foreign_keys_as_they_are
+from binlane.precheck.situation import situation as situation_module
 from binlane.precheck.situation.facts import Accounts
 from binlane.precheck.situation.finding import Finding, raise_if_fatal
 from binlane.precheck.situation.parser import ParserAnswers, Verdict
@@ -29,6 +31,7 @@ from binlane.precheck.target.portability import unsupported
 from binlane.schema.compare import Severity
 from binlane.schema.model import Column, ForeignKey, Generated, Key, KeyColumn, Schema, Table, Trigger
 from binlane.schema.programs import Program
+from binlane.servers.catalog import read_schema
 from binlane.shards.selection import EVERYTHING, Selection
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.lexer import Unreadable
@@ -742,3 +745,87 @@ def test_an_update_of_a_view_that_the_server_names_in_other_letters_is_looked_at
     looked_at = row_order.RowOrder(made)
     assert looked_at.view_of(TableKey("shop", "V")) is not None
     assert list(looked_at.of_texts()) == []
+
+
+def with_children(*children: TableKey) -> Schema:
+    """Tables with a foreign key to ``shop.parent``, and that."""
+    keys = {each: replace(CASCADE, parent=TableKey("shop", "parent")) for each in children}
+    tables = (Table(key, "InnoDB", (ID,), (), (foreign,)) for key, foreign in keys.items())
+    pairs = frozenset((each, TableKey("shop", "parent")) for each in children)
+    return schema(Table(TableKey("shop", "parent"), "InnoDB", (ID,), ()), *tables, references=pairs)
+
+
+@pytest.mark.parametrize(("filtered", "is_named"), [({"exclude_databases": RuleCounts(1, 0)}, True), ({}, False)])
+def test_a_child_in_a_database_that_the_window_does_not_name_counts_where_something_is_left_out(
+    filtered: Mapping[str, RuleCounts], is_named: bool
+) -> None:
+    made = situation(
+        facts(), plan(filtered=filtered), schema(), planned=with_children(TableKey("crm", "child")),
+        selection=Selection(exclude_databases=("shop",)),
+    )  # fmt: skip
+    found = said(made, "filtered-parents")
+    assert ["crm.child: foreign key fk" in each for each in found] == [True] * is_named
+
+
+def test_the_source_s_keys_count_before_the_target_s() -> None:
+    asked = list[object]()
+    children = {TableKey("crm", "child"): (replace(CASCADE, parent=TableKey("shop", "parent")),)}
+
+    def ask(question: object, *given: object) -> object:
+        asked.append((question, *given))
+        return children
+
+    made = with_source(
+        situation(
+            facts(), plan(filtered={"exclude_databases": RuleCounts(0, 1)}), schema(),
+            selection=Selection(exclude_databases=("shop",)),
+        )
+    )  # fmt: skip
+    vars(made).update(source=SimpleNamespace(ask=ask, read_schema=lambda: made.tables))
+    assert len(said(made, "filtered-parents")) == 1
+    assert asked == [(foreign_keys_as_they_are, made.selection, made.plans.window)]
+
+
+DELETED: Final = {TableKey("shop", "parent"): TableCounts(read=RowCounts(deletes=1), written=RowCounts(deletes=1))}
+INSERTED: Final = {TableKey("shop", "parent"): TableCounts(read=RowCounts(inserts=1), written=RowCounts(inserts=1))}
+LEFT_OUT: Final = {TableKey("shop", "parent"): TableCounts(read=RowCounts(deletes=1), filtered=RowCounts(deletes=1))}
+WITHOUT_KEY: Final = schema(Table(TableKey("shop", "parent"), "InnoDB", (ID,), ()), Table(KEY, "InnoDB", (ID,), ()))
+
+
+@pytest.mark.parametrize(
+    ("tables", "cascading", "is_named"),
+    [(DELETED, True, True), (DELETED, False, False), (INSERTED, True, False), (LEFT_OUT, True, False)],
+)
+def test_the_key_of_a_child_without_rows_counts_where_rows_of_its_parent_are_deleted(
+    monkeypatch: pytest.MonkeyPatch, tables: Mapping[TableKey, TableCounts], cascading: bool, is_named: bool
+) -> None:
+    found = frozenset(tables) if cascading else frozenset()
+    monkeypatch.setattr(situation_module, "tables_that_cascade", lambda *_: found)
+    ours, theirs = with_children(KEY), WITHOUT_KEY
+    for source, target in ((ours, theirs), (theirs, ours)):
+        made = situation(facts(), plan(tables=tables), target, source=source)
+        assert ["shop.t: foreign key" in each for each in said(made, "table-definitions")] == [True] * is_named
+        left_out = replace(made, selection=Selection(exclude_tables=("shop.t",)))
+        vars(left_out).update(source_as_named=source)
+        assert said(left_out, "table-definitions") == []
+
+
+def test_a_child_in_another_database_is_read_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(situation_module, "tables_that_cascade", lambda *_: frozenset(DELETED))
+    every = with_children(TableKey("crm", "child"))
+    source = replace(every.of(frozenset({"shop"})), databases=frozenset({"shop"}))
+    crm = frozenset({"crm"})
+    planned = replace(every, databases=frozenset({"shop", "crm"}))
+    without = {key: replace(table, foreign_keys=()) for key, table in planned.tables.items()}
+    for known, expected in ((planned, 0), (replace(planned, tables=without), 1)):
+        made = situation(facts(), plan(tables=DELETED), source, source=source, planned=known)
+        asked = list[object]()
+
+        def ask(question: object, *given: object, asked: list[object] = asked) -> object:
+            asked.append((question, *given))
+            return replace(planned.of(crm), databases=crm)
+
+        vars(made).update(source=SimpleNamespace(ask=ask, altered_behind=lambda *, whole: None))
+        found = made.definition_differences
+        assert [str(each.table) for each in found] == ["crm.child"] * expected
+        assert (read_schema, crm) in asked

@@ -16,7 +16,7 @@ from sqlalchemy import create_engine
 from binlane.bootstrap.definition_copy import Definition
 from binlane.connections import Endpoint
 from binlane.errors import PrecheckError, SourceError, SourceUnavailableError
-from binlane.model import Flavor
+from binlane.model import Flavor, TableKey
 from binlane.orchestration.commands.setup.connections_held import Connections
 from binlane.orchestration.commands.setup.doctor import _show
 from binlane.orchestration.terminal import Terminal
@@ -36,6 +36,7 @@ from binlane.readiness.machine import check_target_room, check_work_folder
 from binlane.readiness.servers import check_source_privileges
 from binlane.readiness.situation import Readiness, ReadinessRequest, SourceServer
 from binlane.schema.compare import Severity
+from binlane.schema.model import ForeignKey
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Selection
 from tests.unit.precheck.situations import CHANNEL, VERSIONS, target_of
@@ -359,3 +360,24 @@ def test_readiness_raises_retryable_errors_unchanged_and_all_findings_in_one_err
     monkeypatch.setattr("binlane.readiness.checks.COPY_CHECKS", {"family": unavailable})
     with pytest.raises(SourceUnavailableError):
         require(ready())
+
+
+@pytest.mark.parametrize(
+    ("selection", "action", "is_named"),
+    [
+        (Selection(exclude_databases=("crm",)), "CASCADE", True),
+        (Selection(exclude_databases=("crm",)), "RESTRICT", False),
+        (Selection(exclude_tables=("shop.orders",)), "CASCADE", False),
+        (Selection(exclude_tables=("shop.other",)), "CASCADE", False),
+        (Selection(), "CASCADE", False),
+    ],
+)
+def test_a_child_whose_parent_the_filter_leaves_out_is_told_before_the_channel_begins(
+    selection: Selection, action: str, is_named: bool
+) -> None:
+    key = ForeignKey("fk", ("c",), TableKey("crm", "customer"), ("id",), "RESTRICT", action)
+    keys = {TableKey("shop", "orders"): (key,)}
+    situation = ready(source={"ask": lambda *_: keys}, read_rules=lambda _: (selection, Renaming()))
+    vars(situation).update(databases=("shop",))
+    found = answer("filtered-parents", CHANNEL_CHECKS["filtered-parents"], situation).findings
+    assert ["shop.orders: foreign key fk" in str(each) for each in found] == [True] * is_named

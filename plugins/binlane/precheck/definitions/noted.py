@@ -7,7 +7,7 @@ with the counts of then, and reads everything anew if one differs, or if it cann
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
 from typing import Final, TypeVar
 
@@ -22,12 +22,13 @@ from binlane.plan.transaction.rename import namesakes
 from binlane.precheck.account.privileges import read_grants
 from binlane.schema.canonical import canonical_json
 from binlane.schema.codec import schema_from_json, schema_to_json
-from binlane.schema.model import Schema
+from binlane.schema.model import ForeignKey, Schema
 from binlane.schema.statement_counts import StatementCounts
-from binlane.servers.catalog import read_databases, read_partitioned, read_schema, read_settings
+from binlane.servers.catalog import read_databases, read_foreign_keys, read_partitioned, read_schema, read_settings
 from binlane.servers.engines import engine_of
 from binlane.servers.statement_counts import may_be_changing, read_statement_counts
 from binlane.shards.renaming import Renaming
+from binlane.shards.selection import Extent, Selection
 from binlane.source.server import translated
 from binlane.work import files
 from binlane.work.files import Digests, WorkFolder
@@ -129,6 +130,22 @@ def source_as_it_is(connection: Connection, databases: Set[str], known: ReadDefi
         return read_schema(connection, databases)
     read_then = schema_from_json(folder.read(files.SOURCE_SCHEMA), folder.path(files.SOURCE_SCHEMA))
     return with_settings_of_now(connection, read_then.of(databases))
+
+
+def foreign_keys_as_they_are(
+    connection: Connection, selection: Selection, folder: WorkFolder
+) -> Mapping[TableKey, tuple[ForeignKey, ...]]:
+    """The foreign keys of the source's tables in databases that the filter takes, by table: what the window's folder
+    has if nothing has changed since."""
+    present = read_databases(connection)
+    taken = frozenset(name for name in present if selection.database(name)[0] is not Extent.NONE)
+    known = read_definitions(folder)
+    counts = known.source
+    if counts is None or not taken <= known.asked or not counts.hold_until(read_statement_counts(connection)):
+        return read_foreign_keys(connection, taken)
+    read_then = schema_from_json(folder.read(files.SOURCE_SCHEMA), folder.path(files.SOURCE_SCHEMA))
+    tables = read_then.of(taken).tables.items()
+    return {key: table.foreign_keys for key, table in tables if table.foreign_keys}
 
 
 def with_settings_of_now(connection: Connection, known: Schema) -> Schema:

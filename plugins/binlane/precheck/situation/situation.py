@@ -7,7 +7,7 @@ comparing source, log and target is a property here, so that a check is a functi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -40,17 +40,24 @@ from binlane.plan.transaction.rename import (
     without_own_name,
 )
 from binlane.plan.window.merge import EMPTY
-from binlane.plan.window_plan import WindowPlan
+from binlane.plan.window_plan import TableCounts, WindowPlan
 from binlane.precheck.account.privileges import Grants, read_grants
 from binlane.precheck.account.row_writer import writer_of, written_by_sql
-from binlane.precheck.definitions.noted import read_definitions, source_as_it_is, source_schema_of, target_as_it_is
+from binlane.precheck.definitions.noted import (
+    foreign_keys_as_they_are,
+    read_definitions,
+    source_as_it_is,
+    source_schema_of,
+    target_as_it_is,
+)
 from binlane.precheck.definitions.program_checks import read_known
 from binlane.precheck.situation.facts import Source, Target
 from binlane.precheck.situation.parser import ParserAnswers, ask_parser
 from binlane.schema.compare import Difference, Severity, compare_schemas, letter_case, rules_for
-from binlane.schema.letter_case import lower
+from binlane.schema.followers import compare_followers, databases_of_followers
+from binlane.schema.letter_case import LetterCase, lower
 from binlane.schema.logged import compare_logged_key, compare_table_map
-from binlane.schema.model import Schema, Table
+from binlane.schema.model import ForeignKey, Schema, Table
 from binlane.schema.programs import Program
 from binlane.servers.catalog import read_databases, read_schema
 from binlane.servers.engines import engine_of, in_background
@@ -81,12 +88,16 @@ from binlane.work.logged_statements import (
     first_rows,
     first_statement,
     item_kinds,
+    tables_that_cascade,
 )
 from binlane.work.plan_inputs import Inputs
 from binlane.work.planned import PlannedLanes
 
 _WORD: Final = re.compile(r"[\w$]+")
 _ANY: Final = re.compile(b"")
+
+_CHANGING: Final = re.compile(rb"\b(?:UPDATE|DELETE|REPLACE)\b", re.IGNORECASE)
+"""What statements have that update or delete rows."""
 
 
 def programs_made_by(text: LoggedText) -> Iterator[tuple[TableKey, str]]:
@@ -526,7 +537,55 @@ class Situation(TargetSituation):
         )
         # of a table without rows in the log, check `fired-triggers` knows which triggers a statement fires
         with_rows = {*plan.applied_tables, *plan.undone_tables, *plan.loaded}
-        return tuple(each for each in found if each.what != "triggers" or each.table in with_rows)
+        of_tables = (each for each in found if each.what != "triggers" or each.table in with_rows)
+        return (*of_tables, *(() if source is None else self._compared_followers(source, *behind)))
+
+    def _compared_followers(self, source: Schema, *behind: Alterations) -> Sequence[Difference]:
+        """Foreign keys of tables that have no rows in the window themselves, but follow its rows on one server."""
+        plan, letters = self.plan, LetterCase(self.tables.folds_names or source.folds_names)
+        by_rows = {key for key, each in plan.tables.items() if _takes_rows_away(each)}
+        parents = by_rows | self.written_tables
+        if not parents:
+            return ()
+        theirs, ours = (
+            without_altered_parents(schema, plan.altered, *behind) for schema in self._with_followers(source, parents)
+        )
+
+        def is_compared(key: TableKey) -> bool:
+            is_altered = any(each.names(key) for each in (plan.altered, *behind)) or self.may_have_dropped(key)
+            name = TableKey(self.renaming.source(key.database) or key.database, key.table)
+            return key not in self.touched and not is_altered and self.selection.table(name) is None
+
+        found = tuple(compare_followers(theirs, ours, parents, letters, is_compared))
+        if not found:
+            return ()
+        # the rows of the window, and the texts of its statements, tell which of the parents have others follow
+        cascading = set(map(letters.table, tables_that_cascade(self.plans, plan)))
+        parents = {key for key in by_rows if letters.table(key) in cascading} | self._changed_by_statements
+        return tuple(compare_followers(theirs, ours, parents, letters, is_compared))
+
+    @cached_property
+    def _changed_by_statements(self) -> frozenset[TableKey]:
+        """The tables of which a statement may update or delete rows."""
+        found = set[TableKey]()
+        for logged, _ in self.transactions_with(_CHANGING) if self.plan.written else ():
+            item = logged.item
+            found |= statement_facts(item.payload, item.context or SessionContext(), self.plan.flavor).written
+        return frozenset(found)
+
+    def _with_followers(self, source: Schema, parents: Collection[TableKey]) -> tuple[Schema, Schema]:
+        """The definitions of source and target, with those of other databases in which rows follow those of
+        ``parents``. Raises SourceError."""
+        target, asked = self.tables, frozenset[str]()
+        letters = LetterCase(target.folds_names or source.folds_names)
+        while True:
+            if not (more := databases_of_followers(parents, (source, target), letters) - asked):
+                return source, target
+            asked |= more
+            target = target.with_more(self.planned.of(more))
+            if source is not self.planned and self.source is not None:
+                read = self.source.ask(read_schema, sources_of(self.renaming, more))
+                source = source.with_more(renamed_schema(read, partial(name_of, self.renaming)))
 
     def _dropped(self, *behind: Alterations) -> Alterations | None:
         """The triggers that the window drops, or the log behind it; None for a window that is begun: all triggers were
@@ -598,6 +657,15 @@ class Situation(TargetSituation):
             return self.source_as_named
         return renamed_schema(self.tables, self.renaming.source)
 
+    @cached_property
+    def taken_foreign_keys(self) -> Mapping[TableKey, tuple[ForeignKey, ...]]:
+        """The foreign keys of tables in all databases that the filter takes, by table, in the source's names: of the
+        source, or for an archive of the target. Raises SourceError."""
+        if self.source is not None:
+            return self.source.ask(foreign_keys_as_they_are, self.selection, self.plans.window)
+        known = renamed_schema(self.planned.with_more(self.tables), self.renaming.source)
+        return {key: table.foreign_keys for key, table in known.tables.items() if table.foreign_keys}
+
     def default_collations(self, databases: Collection[str]) -> Iterator[DefaultCollation]:
         """The present defaults of those of the databases that both servers have. None for an archive."""
         if self.source is None or not databases:
@@ -612,6 +680,12 @@ class Situation(TargetSituation):
     def given_collation(self, name: str) -> str:
         """The collation that the channel gives for one of the source's."""
         return self.settings.rules.collations.given.get(name, name)
+
+
+def _takes_rows_away(counts: TableCounts) -> bool:
+    """Whether rows of a table, of those that the filter takes, are updated or deleted."""
+    read, filtered = counts.read, counts.filtered
+    return read.updates + read.deletes > filtered.updates + filtered.deletes
 
 
 class DefaultCollation(NamedTuple):

@@ -18,15 +18,14 @@ from binlane.precheck.tables.definition_mends import mends_of_tables
 from binlane.precheck.tables.lost_tables import copied_together
 from binlane.safe_text import shown
 from binlane.schema.compare import Severity
-from binlane.schema.model import Generated, Schema, Table
+from binlane.schema.followers import acts
+from binlane.schema.model import ForeignKey, Generated, Schema, Table
 from binlane.schema.shell_names import shell_name
-from binlane.shards.selection import pattern_of
+from binlane.shards.selection import Selection, pattern_of
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.requirements import HISTORY_BY_TRANSACTION, UNLOGGED_LENGTH
 from binlane.state.records.databases import forgetting
 
-_LEAVING: Final = frozenset({"RESTRICT"})
-"""What a foreign key does without changing the child."""
 _FIXED: Final[Mapping[tuple[int, int], int]] = {
     (10, 5): 25,
     (10, 6): 18,
@@ -143,16 +142,25 @@ def _recopied(situation: Situation, key: TableKey) -> str:
 def check_filtered_parents(situation: Situation) -> Iterator[Finding]:
     """Foreign keys with actions (CASCADE, SET NULL) from a replicated table to one that the filter leaves out.
 
-    Servers do not log the rows that such a key changes. The keys are the source's, or for an archive the target's.
+    Servers do not log the rows that such a key changes. The keys are the source's, or for an archive the target's: of
+    the databases that the window names, and where it leaves out anything, which may be a parent's rows, of all others.
     """
-    selection = situation.selection
-    children = (each for each in situation.tables_as_named.tables.items() if each[1].foreign_keys)
-    for child, table in sorted(children, key=lambda found: str(found[0])):
+    tables = situation.tables_as_named.tables.items()
+    keys = {key: table.foreign_keys for key, table in tables if table.foreign_keys}
+    if situation.plan.filtered:
+        keys |= situation.taken_foreign_keys
+    yield from parents_left_out(situation.selection, keys)
+
+
+def parents_left_out(selection: Selection, keys: Mapping[TableKey, Sequence[ForeignKey]]) -> Iterator[Finding]:
+    """A finding for each foreign key that changes rows of a table that the filter takes with rows that it leaves out.
+    ``keys``: by child, in the source's names."""
+    for child in sorted(keys, key=str):
         if selection.table(child) is not None:
             continue
-        for key in table.foreign_keys:
+        for key in keys[child]:
             rule = selection.table(key.parent)
-            if rule is not None and not {key.on_update, key.on_delete} <= _LEAVING:
+            if rule is not None and acts(key):
                 yield Finding(
                     Severity.FATAL,
                     f"{child}: foreign key {key.name}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from binlane.errors import PrecheckError
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
 
@@ -43,3 +44,47 @@ def test_a_first_copy_makes_them_as_well(channel: Channel) -> None:
     run_on(channel.source, *CHANGED)
     assert channel.run() is not None
     channel.assert_equal()
+
+
+FOLLOWED = (
+    "CREATE DATABASE tenant_1",
+    "CREATE DATABASE tenant_2",
+    "CREATE TABLE tenant_1.parent (id INT PRIMARY KEY)",
+    "CREATE TABLE tenant_1.child (id INT PRIMARY KEY, p INT, CONSTRAINT of_parent"
+    " FOREIGN KEY (p) REFERENCES tenant_1.parent (id) ON DELETE CASCADE)",
+    "CREATE TABLE tenant_2.grandchild (id INT PRIMARY KEY, c INT, CONSTRAINT of_child"
+    " FOREIGN KEY (c) REFERENCES tenant_1.child (id) ON DELETE CASCADE)",
+    "INSERT INTO tenant_1.parent VALUES (1), (2)",
+    "INSERT INTO tenant_1.child VALUES (1, 1)",
+    "INSERT INTO tenant_2.grandchild VALUES (1, 1)",
+)
+DROPPED = {
+    "of the child": "ALTER TABLE tenant_1.child DROP FOREIGN KEY of_parent",
+    "of a child of the child, in another database": "ALTER TABLE tenant_2.grandchild DROP FOREIGN KEY of_child",
+}
+
+
+@pytest.mark.parametrize("dropped", DROPPED.values(), ids=DROPPED)
+@pytest.mark.parametrize("side", ["source", "target"])
+@pytest.mark.parametrize("binlog_format", ["ROW", "STATEMENT"])
+def test_a_key_that_one_server_lacks_is_named_where_rows_of_the_parent_alone_are_deleted(
+    channel_of: ChannelOf, dropped: str, side: str, binlog_format: str
+) -> None:
+    channel = channel_of("mariadb", "mariadb")
+    channel.on_both(*FOLLOWED)
+    run_on(getattr(channel, side), dropped, log=False)
+    run_on(channel.source, "INSERT INTO tenant_1.parent VALUES (3)")
+    assert channel.run() is not None
+    run_on(channel.source, f"SET binlog_format = {binlog_format}", "DELETE FROM tenant_1.parent WHERE id = 1")
+    with pytest.raises(PrecheckError, match=r"(?:tenant_1\.child|tenant_2\.grandchild): foreign key"):
+        channel.run()
+    assert channel.target.query("SELECT COUNT(*) FROM tenant_1.parent") == [(3,)]
+
+
+@requires_mysql
+def test_rows_that_mysql_has_logged_follow_no_key_of_the_target(channel_of: ChannelOf) -> None:
+    channel = channel_of("mysql", "mysql")
+    channel.on_both(*FOLLOWED[:4])
+    run_on(channel.target, DROPPED["of the child"], log=False)
+    run_on(channel.source, "INSERT INTO tenant_1.parent VALUES (1)", "DELETE FROM tenant_1.parent WHERE id = 1")
+    assert channel.run() is not None

@@ -77,9 +77,6 @@ OPEN = {
     "UPDATE outer_one AS o SET o.own = o.own + other": "UPDATE outer_one AS o SET o.own = o.own + other: expected rows",
     "UPDATE listed SET own = further": "UPDATE listed SET own = further: expected rows in an order",
     "UPDATE k_2 SET v = v + 1": "an UPDATE of tenant_1.last in which the last row remains of trigger tenant_1.lasting",
-    "UPDATE orders SET customer = 8 WHERE shipped < 3": (
-        "a DELETE from tenant_1.latest, which finds what the rows before have inserted, of trigger tenant_1.keeping"
-    ),
     "DELETE FROM k_2 WHERE v = 2": "an AUTO_INCREMENT of tenant_1.journal of trigger tenant_1.noting",
     "INSERT INTO filled (id) VALUES (1)": "UUID() as the default of tenant_1.filled.c",
     "UPDATE fired SET w = 1": "@@server_id of trigger tenant_1.naming",
@@ -229,6 +226,9 @@ BESIDE_GROUP = "a column beside GROUP BY for rows in an order that no key settle
 BEHIND = {
     "UPDATE moments SET amount = 2 WHERE n < 3": "UPDATE into tenant_1.by_day, in which the first row",
     "DELETE FROM moments WHERE n < 9": "a sum that may be rounded at each row in tenant_1.sums of trigger",
+    "UPDATE orders SET customer = 8 WHERE shipped < 3": (
+        "a DELETE from tenant_1.latest, which finds what the rows before have inserted, of trigger tenant_1.keeping"
+    ),
     "UPDATE k SET w = 1000 * drawn()": "RAND() of each row of function tenant_1.drawn",
     "INSERT INTO given SELECT v, w FROM grouped": f"{BESIDE_GROUP} of view tenant_1.grouped",
     "INSERT INTO firing VALUES (1)": f"{BESIDE_GROUP} of trigger tenant_1.of_groups",

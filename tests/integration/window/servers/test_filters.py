@@ -253,6 +253,25 @@ def test_a_parent_that_somebody_else_keeps_on_the_target_stops_no_window(family:
     assert family.target.query("SELECT * FROM tenant_1.child") == [(1, 1)]
 
 
+@pytest.mark.parametrize("binlog_format", ["ROW", "STATEMENT"])
+def test_a_window_of_the_parent_s_database_alone_is_refused_for_a_child_in_another_one(
+    family: Channel, binlog_format: str
+) -> None:
+    family.on_both(
+        *TABLES,
+        "CREATE TABLE tenant_1.child (id INT PRIMARY KEY, p INT,"
+        " FOREIGN KEY (p) REFERENCES audit_1.t (id) ON DELETE CASCADE)",
+        "INSERT INTO audit_1.t VALUES (1, 1)",
+        "INSERT INTO tenant_1.child VALUES (1, 1)",
+    )
+    family.write_channel(FILTER)
+    run_on(family.source, "USE audit_1", f"SET binlog_format = {binlog_format}", "DELETE FROM audit_1.t WHERE id = 1")
+    with pytest.raises(PrecheckError, match=r"tenant_1\.child: foreign key .*audit_1\.t, left out"):
+        family.run()
+    assert family.target.query("SELECT COUNT(*) FROM tenant_1.child") == [(1,)]
+    assert family.cli("doctor", CHANNEL) == 1
+
+
 def test_a_changed_filter_is_refused_while_a_window_is_unfinished(family: Channel) -> None:
     run_on(family.source, *TABLES)
     family.run()
