@@ -31,6 +31,7 @@ from binlane.plan.window_plan import WindowPlan
 from binlane.schema.codec import schema_to_json
 from binlane.schema.model import Column, Key, KeyColumn, Table
 from binlane.work.files import CHANNEL, MANIFEST, PLAN, SCHEMA, WorkFolder
+from binlane.work.plan_inputs import read_inputs
 from binlane.work.plan_job import folded_files, job
 from binlane.work.plan_job.job import Engine, InProcess, LocalProcesses, run_plan_job
 from binlane.work.planned import PlannedLanes
@@ -261,6 +262,13 @@ def test_an_executor_s_error_reaches_who_submits_the_job_whole_and_with_no_secre
     with pytest.raises(PlanError, match=r"^\S+000018.binlog: expected BLAKE3 .* it reads the same\S*") as failed:
         engines.submit(load_channel(file, {}), folder)
     assert "made-up-7Qx9" not in str(failed.value)
+    # the driver, too, reads the files of the digests that it gets
+    known = WorkFolder(folder.uri, read_inputs(folder).digests)
+    with pytest.raises(PlanError, match=r"^\S+000018.binlog: expected BLAKE3 "):
+        engines.submit(load_channel(file, {}), known)
+    (tmp_path / "work" / "channel.json").write_bytes(folder.read("channel.json") + b"\n")
+    with pytest.raises(PlanError, match=r"channel\.json: expected SHA-256 \w+, as the target has recorded"):
+        engines.submit(load_channel(file, {}), known)
 
 
 @pytest.fixture
