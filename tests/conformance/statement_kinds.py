@@ -192,6 +192,14 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "::test_a_trigger_that_the_target_would_not_let_the_account_make_is_named_before_anything_is_written",
     ),
     refused(
+        "INSERT, UPDATE, DELETE and LOAD DATA with IGNORE, of a table whose CHECKs or foreign keys one server alone "
+        "has; upserts and others that meet a unique key, over an expression, too, that one server alone has",
+        "named before the window begins: other rows would be left out, or met",
+        "PrecheckError",
+        "tests/integration/window/statements/test_ignored_errors.py::test_what_decides_which_rows_ignore_leaves_out_is_named_where_one_server_has_it_alone",
+        "tests/integration/window/statements/test_ignored_errors.py::test_a_unique_key_over_an_expression_that_the_target_lacks_is_named_where_statements_meet_it",
+    ),
+    refused(
         "A partition that is emptied, dropped, moved, read or changed by its name (TRUNCATE PARTITION, DELETE FROM t "
         "PARTITION (p)), of a table that the target divides in another way: also by KEY over a DATE between the "
         "families, and by KEY or COLUMNS over a text of another collation",

@@ -7,7 +7,7 @@ every difference that can change data or its meaning is FATAL.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from enum import StrEnum
 from typing import Final
@@ -400,7 +400,7 @@ def _compare_keys(source: Table, target: Table, rules: Rules) -> Iterator[Differ
     ours, theirs = (_key_texts([key for key in table.keys if key.unique]) for table in (source, target))
     if ours != theirs:
         primary_differs = {text for text in ours ^ theirs if text.startswith("PRIMARY")}
-        is_met = target.key in rules.by_statements and _named_keys(source) != _named_keys(target)
+        is_met = target.key in rules.by_statements and _met_keys(source, rules) != _met_keys(target, rules)
         is_fatal = is_met or (primary_differs and not rules.complete_images)
         severity = Severity.FATAL if is_fatal else Severity.NOT_REDUCED
         hint = "changes are applied one by one; ALTER TABLE on the target to have them reduced"
@@ -415,10 +415,14 @@ def _compare_keys(source: Table, target: Table, rules: Rules) -> Iterator[Differ
         yield Difference(Severity.INFO, target.key, None, "keys", _listed(plain[0]), _listed(plain[1]), hint)
 
 
-def _named_keys(table: Table) -> frozenset[str]:
-    """The unique keys of columns alone: expressions are spelled by each server in its own way."""
-    plain = (each for each in table.keys if each.unique and all(part.name is not None for part in each.columns))
-    return _key_texts(list(plain))
+def _met_keys(table: Table, rules: Rules) -> frozenset[str]:
+    """The unique keys as statements meet them. Each family spells expressions in its own way: between the two, keys
+    over them are counted."""
+    unique = [each for each in table.keys if each.unique]
+    plain = [each for each in unique if all(part.name is not None for part in each.columns)]
+    if rules.same_flavor or len(plain) == len(unique):
+        return _key_texts(unique)
+    return _key_texts(plain) | {f"{len(unique) - len(plain)} over expressions"}
 
 
 def _key_texts(keys: Sequence[Key]) -> frozenset[str]:
@@ -450,6 +454,11 @@ def foreign_key_differences(
             hint = "the server's own cascades are not in every log: give both sides the same foreign keys"
         expected, found = (text, "none") if text in ours else ("none", text)
         yield Difference(severity, child, None, "foreign key", expected, found, hint)
+
+
+def foreign_key_texts(keys: Iterable[ForeignKey], letters: LetterCase) -> frozenset[str]:
+    """Foreign keys in a spelling that is the same on both servers, without their names."""
+    return frozenset(_foreign_key_text(each, letters) for each in keys)
 
 
 def _foreign_key_text(one: ForeignKey, letters: LetterCase) -> str:

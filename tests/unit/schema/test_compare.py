@@ -370,3 +370,33 @@ def test_a_parent_in_other_letters_is_the_same_where_a_server_takes_it_for_one(s
     )
     found = compare_schemas(source, target, source.tables, rules_for(source, target))
     assert [each.what for each in found] == ([] if are_one else ["foreign key"] * 2)
+
+
+def over(*expressions: str) -> tuple[Key, ...]:
+    keys = (Key(f"f{at}", True, False, (KeyColumn(None, expression=each),)) for at, each in enumerate(expressions))
+    return PRIMARY, *keys
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "same_flavor", "is_fatal"),
+    [
+        (over("lower(`a`)"), over(), True, True),
+        (over(), over("lower(`a`)"), True, True),
+        (over("lower(`a`)"), over("upper(`a`)"), True, True),
+        (over("lower(`a`)"), over("LOWER(a)"), True, False),
+        # each family spells an expression in its own way
+        (over("lower(`a`)"), over("lcase(`a`)"), False, False),
+        (over("lower(`a`)", "`a` + 1"), over("lcase(`a`)"), False, True),
+    ],
+)
+def test_a_unique_key_over_an_expression_is_met_by_statements(
+    source: tuple[Key, ...], target: tuple[Key, ...], same_flavor: bool, is_fatal: bool
+) -> None:
+    for statements in ((), {KEY}):
+        rules = Rules(same_flavor=same_flavor, by_statements=statements)
+        found = [
+            each for each in compare(table(A, keys=source), table(A, keys=target), rules) if each.what == "unique keys"
+        ]
+        assert [each.severity for each in found if each.severity is Severity.FATAL] == (
+            [Severity.FATAL] if is_fatal and statements else []
+        )

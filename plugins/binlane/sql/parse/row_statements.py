@@ -17,7 +17,18 @@ from binlane.sql.parse.queries import COMMA, read_expressions, read_query, word
 from binlane.sql.parse.written_tables import assigned, deleted
 
 _MODIFIERS: Final = ("LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "QUICK", "IGNORE")
+_BEFORE_IGNORE: Final = frozenset({"INSERT", "UPDATE", "DELETE", *_MODIFIERS})
 _QUERY: Final = ("SELECT", "WITH", "TABLE", "VALUES")
+
+
+def ignores_errors(tokens: Sequence[Token]) -> bool:
+    """Whether a statement leaves out the rows that a constraint refuses: IGNORE behind the verb that changes rows, or
+    LOAD DATA's in front of INTO TABLE. IGNORE of an index, of lines and of NULLs is another one."""
+    words = ["", *(each.upper for each in tokens), ""]
+    return any(
+        word == "IGNORE" and (words[at - 1] in _BEFORE_IGNORE or words[at + 1] == "INTO")
+        for at, word in enumerate(words)
+    )
 
 
 def query(cursor: Cursor, reading: FactsBuilder) -> None:

@@ -6,7 +6,6 @@ because a key without a name of its own gets one from the server.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
@@ -20,8 +19,8 @@ from binlane.schema.model import Column, ForeignKey, Schema, Table
 from binlane.schema.normalize import comparable, expression_sql
 from binlane.schema.partitions import Partition
 from binlane.servers.catalog_queries import PARTITIONS
+from binlane.servers.check_constraints import NOT_ENFORCED, is_of_json, query_of_clauses
 from binlane.servers.names import among, literals
-from binlane.servers.variables import version_number
 from binlane.verify.definitions.indexes import (
     INDEX_COMMENTS,
     PARSERS,
@@ -39,9 +38,6 @@ from binlane.verify.rows.sides import Side
 
 _OWN_PARTS: Final = frozenset({"triggers", "unique keys", "keys", "foreign key"})
 """Parts that ``compare`` finds and that are compared here, or with the triggers."""
-_JSON: Final = re.compile(r"json_valid\(`(?:[^`]|``)+`\)", re.IGNORECASE)
-_CHECKS_SINCE: Final = (8, 0, 16)
-"""Of MySQL."""
 
 
 @dataclass(slots=True)
@@ -78,7 +74,7 @@ def read_table_facts(side: Side, schema: Schema) -> dict[TableKey, TableFacts]:
     for facts, [column, comment] in rows(_COLUMN_COMMENTS):
         facts.column_comments[column.lower()] = comment
     for facts, [clause] in rows(_checks_of(schema)):
-        facts.checks += [] if _JSON.fullmatch(clause) else [expression_sql(clause, schema.flavor)]
+        facts.checks += [] if is_of_json(clause) else [expression_sql(clause, schema.flavor)]
     for facts, [given] in rows(_GIVEN):
         facts.options |= {name: value.strip("'\"") for name, value in options_in(given).items() if name in _OPTIONS}
     for facts, values in rows(_PARTITIONS):
@@ -92,8 +88,8 @@ def read_table_facts(side: Side, schema: Schema) -> dict[TableKey, TableFacts]:
 
 def _checks_of(schema: Schema) -> str:
     """The query for database, table and clause of its checks."""
-    has_checks = schema.flavor is Flavor.MARIADB or version_number(schema.version) >= _CHECKS_SINCE
-    return _CHECKS[schema.flavor] if has_checks else _NO_CHECKS
+    query = query_of_clauses(schema.flavor, schema.version)
+    return _NO_CHECKS if query is None else query.text.replace("{scope}", among(query.database, "{databases}"))
 
 
 def differing_parts(
@@ -197,7 +193,7 @@ def _foreign_text(foreign: ForeignKey, name: str) -> str:
 def _checks(source: Sequence[str], target: Sequence[str], texts: TableTexts) -> Iterator[Part]:
     ours, theirs = (Counter(map(comparable, clauses)) for clauses in (source, target))
     if ours != theirs:
-        printed, other = (Counter(comparable(each.removesuffix(_NOT_ENFORCED)) for each in s) for s in (source, target))
+        printed, other = (Counter(comparable(each.removesuffix(NOT_ENFORCED)) for each in s) for s in (source, target))
         is_open = len(source) == len(target) and printed != other
         undecided = "the two servers print expressions differently" if is_open else ""
         yield Part("checks", _text(source), _text(target), texts.checks(), undecided)
@@ -226,7 +222,6 @@ def _text(parts: Sequence[str]) -> str | None:
 
 
 _QUOTE: Final = "'"
-_NOT_ENFORCED: Final = " NOT ENFORCED"
 _ENGINES_OF_BOTH: Final = frozenset({"innodb", "myisam", "memory", "csv", "archive", "blackhole", "mrg_myisam"})
 _COMMENTS: Final = (
     "SELECT table_schema, table_name, table_comment FROM information_schema.tables "
@@ -236,16 +231,6 @@ _COLUMN_COMMENTS: Final = (
     "SELECT table_schema, table_name, column_name, column_comment FROM information_schema.columns "
     f"WHERE {among('table_schema', '{databases}')}"
 )
-_CHECKS: Final = {
-    Flavor.MARIADB: "SELECT constraint_schema, table_name, check_clause FROM information_schema.check_constraints "
-    f"WHERE {among('constraint_schema', '{databases}')} ORDER BY constraint_name",
-    Flavor.MYSQL: "SELECT one.table_schema, one.table_name, "
-    f"CONCAT(other.check_clause, IF(one.enforced = 'NO', '{_NOT_ENFORCED}', '')) "
-    "FROM information_schema.table_constraints AS one JOIN information_schema.check_constraints AS other "
-    "ON one.constraint_schema = other.constraint_schema AND one.constraint_name = other.constraint_name "
-    f"WHERE {among('one.constraint_schema', '{databases}')} AND one.constraint_type = 'CHECK' "
-    "ORDER BY other.constraint_name",
-}
 _NO_CHECKS: Final = "SELECT NULL, NULL, NULL FROM DUAL WHERE FALSE AND '' IN {databases}"
 _REBUILDS: Final = "it rebuilds the table"
 _OPTIONS: Final = frozenset(

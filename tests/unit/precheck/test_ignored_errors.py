@@ -1,0 +1,161 @@
+"""Constraints that decide which rows a statement with IGNORE leaves out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, Final
+
+import pytest
+
+from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, SessionContext, TableKey
+from binlane.plan.transaction.altered_tables import Alterations
+from binlane.precheck.situation.situation import Needs, Situation
+from binlane.schema.model import ForeignKey, Schema, Table
+from binlane.servers.check_constraints import NOT_ENFORCED, is_of_json, query_of_clauses
+from tests.unit.precheck.situations import PLAN, applying, said, schema, situation, target_of
+
+CHILD, PARENT = TableKey("shop", "child"), TableKey("shop", "parent")
+KEY = ForeignKey("fk", ("p",), PARENT, ("id",), "RESTRICT", "RESTRICT")
+PLACE = LogPosition("binlog.000001", 4)
+
+
+def tables(*keys: ForeignKey, flavor: Flavor = Flavor.MYSQL, elsewhere: bool = False) -> Schema:
+    """A parent and a child. ``elsewhere``: a table of another database refers to the parent as well."""
+    references = {(CHILD, each.parent) for each in keys}
+    references |= {(TableKey("other", "child"), PARENT)} if elsewhere else set()
+    child = Table(CHILD, "InnoDB", (), foreign_keys=keys)
+    return schema(child, Table(PARENT, "InnoDB", ()), flavor=flavor, references=frozenset(references))
+
+
+def of(
+    sql: str,
+    source: Schema | None,
+    target: Schema,
+    checks: tuple[tuple[str, ...], tuple[str, ...]] = ((), ()),
+    behind: Alterations | None = None,
+    **changes: Any,
+) -> Situation:
+    """A window of one statement, twice. ``checks``: of each table, the source's and the target's; ``behind``: what the
+    source has altered since."""
+    header = BlockHeader(5, 5, 1, PLACE, "", 0.0)
+    logged = SimpleNamespace(
+        header=header, item=Item(ItemKind.STATEMENT, sql.encode(), context=SessionContext(database="shop"))
+    )
+    made = situation(
+        target_of(target.flavor, ask=lambda *_: checks[1]),
+        tables=target,
+        source=source,
+        needs=changes.pop("needs", Needs(statements=True)),
+        **changes,
+    )
+    vars(made).update(
+        transactions_with=lambda pattern: 2 * [(logged, header)] if pattern.search(sql.encode()) else [],
+        source=None if source is None else SimpleNamespace(ask=lambda *_: checks[0], altered_behind=lambda **_: behind),
+    )
+    return made
+
+
+WITH, WITHOUT = tables(KEY), tables()
+INSERT: Final = "INSERT IGNORE INTO child VALUES (1, 99)"
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (INSERT, "foreign keys of shop.child: expected (p) to shop.parent (id)"),
+        ("INSERT LOW_PRIORITY IGNORE INTO child SELECT * FROM parent", "foreign keys of shop.child: expected (p) to"),
+        ("UPDATE IGNORE child SET p = 99", "foreign keys of shop.child: expected (p) to"),
+        ("LOAD DATA INFILE 'x' IGNORE INTO TABLE child", "foreign keys of shop.child: expected (p) to"),
+        ("DELETE IGNORE FROM parent WHERE id = 1", "foreign keys of shop.parent: expected shop.child (p) to"),
+        ("UPDATE IGNORE parent SET id = id + 1", "foreign keys of shop.parent: expected shop.child (p) to"),
+    ],
+)
+def test_a_foreign_key_of_one_server_alone_is_named_where_its_error_is_ignored(sql: str, expected: str) -> None:
+    [found] = said(of(sql, WITH, WITHOUT), "ignored-errors")
+    assert f"statement of seqno 5, {sql}: {expected}" in found
+    assert ", found none; IGNORE leaves out other rows than on the source" in found
+    [other] = said(of(sql, WITHOUT, WITH), "ignored-errors")
+    assert ": expected none, found " in other
+    assert said(of(sql, WITH, WITH), "ignored-errors") == []
+    assert said(of(sql, WITH, WITHOUT, channel=applying(allow_unsafe=True)), "ignored-errors") == []
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO child VALUES (1, 99)",
+        "INSERT INTO child SELECT * FROM parent IGNORE INDEX (k)",
+        "LOAD DATA INFILE 'x' INTO TABLE child IGNORE 1 LINES",
+        "INSERT IGNORE INTO parent VALUES (1)",
+        "DELETE IGNORE FROM other WHERE id = 1",
+        "REPLACE INTO child VALUES (1, 99)",
+    ],
+)
+def test_what_ends_with_an_error_is_not_looked_at(sql: str) -> None:
+    """And neither are the children of a table that only gets rows."""
+    assert said(of(sql, WITH, WITHOUT, (("a > 1",), ("a > 1",))), "ignored-errors") == []
+
+
+@pytest.mark.parametrize("is_source", [True, False])
+def test_a_child_in_a_database_that_the_window_does_not_name_counts(*, is_source: bool) -> None:
+    both = (tables(elsewhere=True), WITHOUT) if is_source else (WITHOUT, tables(elsewhere=True))
+    [found] = said(of("DELETE IGNORE FROM parent", *both), "ignored-errors")
+    assert "other.child" in found
+    assert said(of("DELETE IGNORE FROM parent", tables(elsewhere=True), tables(elsewhere=True)), "ignored-errors") == []
+
+
+def test_a_key_that_changes_rows_is_compared_by_another_check() -> None:
+    cascade = ForeignKey("fk", ("p",), PARENT, ("id",), "RESTRICT", "CASCADE")
+    for sql in (INSERT, "DELETE IGNORE FROM parent"):
+        assert said(of(sql, tables(cascade), WITHOUT), "ignored-errors") == []
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "flavor", "is_refused"),
+    [
+        (("(`a` > 1)",), ("`a` > 1",), Flavor.MYSQL, False),
+        (("a > 1",), ("a > 2",), Flavor.MYSQL, True),
+        (("a > 1",), (), Flavor.MYSQL, True),
+        ((), ("a > 1",), Flavor.MYSQL, True),
+        (("a > 1", "a > 1"), ("a > 1",), Flavor.MYSQL, True),
+        (("a <> 1",), ("a != 1",), Flavor.MARIADB, False),
+        (("a <> 1",), (), Flavor.MARIADB, True),
+    ],
+)
+def test_checks_that_are_not_alike_are_named(
+    source: tuple[str, ...], target: tuple[str, ...], flavor: Flavor, is_refused: bool
+) -> None:
+    """The source is a MySQL server; between the families they are counted."""
+    found = said(of(INSERT, WITH, tables(KEY, flavor=flavor), (source, target)), "ignored-errors")
+    assert [": checks of shop.child: expected " in each for each in found] == [True] * is_refused
+
+
+@pytest.mark.parametrize("name", [CHILD, PARENT], ids=str)
+def test_a_table_that_a_statement_alters_is_not_compared(name: TableKey) -> None:
+    altered, checks = Alterations({name: (3,)}), (("a > 1",), ())
+    sql = "UPDATE IGNORE parent, child SET parent.id = 9, child.p = 9"
+    assert len(said(of(sql, WITH, WITHOUT, checks), "ignored-errors")) == 4
+    for of_it in (
+        of(sql, WITH, WITHOUT, checks, plan=replace(PLAN, altered=altered)),
+        of(sql, WITH, WITHOUT, checks, behind=altered),
+    ):
+        found = said(of_it, "ignored-errors")
+        assert all(f" of {name}: " not in each for each in found)
+        assert all("foreign keys of shop.parent: " not in each for each in found)
+    assert said(of(sql, WITH, WITHOUT, checks, behind=Alterations({TableKey("a", "b"): (1,)})), "ignored-errors") != []
+
+
+def test_an_archive_and_a_window_of_rows_are_not_asked_about() -> None:
+    assert said(of(INSERT, None, WITHOUT), "ignored-errors") == []
+    assert said(of(INSERT, WITH, WITHOUT, needs=Needs()), "ignored-errors") == []
+
+
+def test_the_catalogue_of_checks_is_that_of_the_version() -> None:
+    assert query_of_clauses(Flavor.MYSQL, "8.0.15") is None
+    ours, theirs = query_of_clauses(Flavor.MYSQL, "8.0.16"), query_of_clauses(Flavor.MARIADB, "10.5.1-MariaDB")
+    assert ours is not None
+    assert theirs is not None
+    assert NOT_ENFORCED in ours.text
+    assert is_of_json("json_valid(`a``b`)")
+    assert not is_of_json("json_valid(`a`) and `b` > 1")
