@@ -53,7 +53,7 @@ margin."""
 LARGEST_RESULT: Final = 8 * LARGEST_ANSWER
 """Limit in bytes for an answer that is kept, by the memory that it takes there, not by its packets: a row of nothing
 has 5 bytes in these."""
-LARGEST_LOOK: Final = 1 << 28
+LARGEST_LOOK: Final = 1 << 26
 """The same where ``read_timeout`` is given: who looks at a server for seconds needs no more."""
 LONGEST_ERROR: Final = 2_000
 """Characters of a server's error that are kept; MySQL and MariaDB send at most 512 bytes."""

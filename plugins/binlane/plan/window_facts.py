@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
+from binlane.choices import MOST_LANES
+from binlane.errors import PlanError
 from binlane.json_codec.codec import Codec
 from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
@@ -121,11 +123,16 @@ class WindowFacts:
     @classmethod
     def from_json(cls, text: str) -> WindowFacts:
         """Raises PlanError for anything that ``to_json`` does not write."""
-        return FACTS.load(cls, FACTS.parsed(text, _STORED), _STORED)
+        facts = FACTS.load(cls, FACTS.parsed(text, _STORED), _STORED)
+        for name, most in (("lanes", MOST_LANES + 1), ("shards", MAX_SHARDS), ("tables", MAX_TABLES)):
+            if (found := len(getattr(facts, name))) > most:
+                raise PlanError(f"{_STORED}: $.{name}: expected at most {most}, got {found:,}; {_TODO}")
+        return facts
 
 
 _STORED: Final = "a window's stored facts"
-FACTS: Final = Codec("they are of another version")
+_TODO: Final = "they are of another version"
+FACTS: Final = Codec(_TODO)
 
 
 def facts_of(plan: WindowPlan, plan_engine: str = "") -> WindowFacts:

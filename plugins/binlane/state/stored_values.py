@@ -52,6 +52,11 @@ def _pattern(expected: str, pattern: str) -> Values:
     return Values(expected, lambda value: type(value) is str and compiled.fullmatch(value) is not None)
 
 
+def _text(most: int) -> Values:
+    """What JSON makes of a text takes up to twenty times its bytes, and a page of the board reads many rows."""
+    return Values(f"a text of at most {most:,} characters", lambda value: type(value) is str and len(value) <= most)
+
+
 def _words(*words: str) -> Values:
     return Values(f"one of {', '.join(words)}", lambda value: value in words)
 
@@ -99,6 +104,11 @@ _BEFORE = _pattern(
     r"kept:-?\d{1,18}:\d{1,18}:[^\0-\x1f\x7f:]*|(?!kept:)[^\0-\x1f\x7f:]*(?::\d{1,18}(?::[^\0-\x1f\x7f]*)?)?",
 )
 _TEXT = Values("a text", lambda value: type(value) is str)
+_RECORD, _LIST, _LISTS = _text(1 << 12), _text(1 << 16), _text(1 << 20)
+"""JSON of some numbers, of some dozen names, of the columns of a table."""
+_LONG, _LONGEST = _text(1 << 22), _text(1 << 23)
+"""JSON of what fits on a command line, or of names in some hundred places; of all databases of a server, or of the
+longest filter of a channel file."""
 _BYTES = Values("bytes", lambda value: isinstance(value, bytes | bytearray | memoryview))
 _VERIFICATION = _words("running", "clean", "pending", "drift", "incomplete")
 
@@ -109,18 +119,18 @@ VALUES: Final[Mapping[str, Mapping[str, Values]]] = {
         "source_identity": _PRINTABLE, "watermark_seqno": _SEQNO,
         "source_file": _LOG_FILE, "source_offset": _COUNT, "gtid_set": _GTID, "source_time": _SECONDS,
         "fingerprint": _PRINTABLE, "windows": _COUNT, "stopped": _TEXT, "stopped_at": _TIME, "complete_at": _TIME,
-        "complete_through": _SECONDS, "older_sessions": _COUNT, "lost_sessions": _SESSIONS, "selection": _TEXT,
+        "complete_through": _SECONDS, "older_sessions": _COUNT, "lost_sessions": _SESSIONS, "selection": _LONGEST,
         "synced_since": _SECONDS,
         "created_at": _TIME, "updated_at": _TIME,
     },
     "windows": {
         "channel": _CHANNEL, "window_id": _WINDOW, "number": _COUNT, "state": _words("open", "finished"),
-        "source_identity": _PRINTABLE, "start": _TEXT, "first_seqno": _SEQNO, "last_seqno": _SEQNO,
+        "source_identity": _PRINTABLE, "start": _LONGEST, "first_seqno": _SEQNO, "last_seqno": _SEQNO,
         "end_file": _LOG_FILE, "end_offset": _COUNT, "end_gtid_set": _GTID, "end_time": _SECONDS,
-        "end_fingerprint": _PRINTABLE, "reached": _SEQNO, "work": _TEXT, "files": _TEXT,
+        "end_fingerprint": _PRINTABLE, "reached": _SEQNO, "work": _text(1024), "files": _LIST,
         "lanes": _integer(1, MOST_LANES),
-        "block_transactions": _integer(1, 2**31 - 1), "plan_digest": _PRINTABLE, "totals": _TEXT, "facts": _TEXT,
-        "stop_at": _SEQNO, "summary": _TEXT, "created_at": _TIME, "finished_at": _TIME,
+        "block_transactions": _integer(1, 2**31 - 1), "plan_digest": _PRINTABLE, "totals": _RECORD, "facts": _LONG,
+        "stop_at": _SEQNO, "summary": _LIST, "created_at": _TIME, "finished_at": _TIME,
     },
     "kept_inputs": {
         "channel": _CHANNEL, "part": _words("window", "schema"), "chunk": _integer(0, 2**31 - 1), "name": _WINDOW,
@@ -137,7 +147,7 @@ VALUES: Final[Mapping[str, Mapping[str, Values]]] = {
     },
     "databases": {
         "channel": _CHANNEL, "database_name": _NAME, "lane": _LANE, "seqno": _SEQNO, "row_changes": _COUNT,
-        "recent": _TEXT,
+        "recent": _RECORD,
     },
     "progress": {
         "channel": _CHANNEL, "step": _words("extract", "plan", "apply"), "window_id": _WINDOW, "done": _COUNT,
@@ -188,8 +198,8 @@ VALUES: Final[Mapping[str, Mapping[str, Values]]] = {
         "id": _ID, "channel": _CHANNEL, "kind": _words(*VerifyScope), "window_id": _ANY_WINDOW,
         "through_seqno": _SEQNO, "state": _VERIFICATION, "has_gap": _integer(0, 1), "started_at": _TIME,
         "ended_at": _TIME, "tables": _COUNT, "chunks": _COUNT, "compared_rows": _COUNT, "drift": _COUNT,
-        "pending": _COUNT, "progress": _TEXT,
-        "progress_key": _TEXT, "scope": _TEXT, "equal_rows": _COUNT, "logged_rows": _COUNT, "expected_rows": _COUNT,
+        "pending": _COUNT, "progress": _LISTS,
+        "progress_key": _LISTS, "scope": _LONG, "equal_rows": _COUNT, "logged_rows": _COUNT, "expected_rows": _COUNT,
         "seconds": _SECONDS, "rules": _SHA256,
     },
     "verified_tables": {
@@ -203,7 +213,7 @@ VALUES: Final[Mapping[str, Mapping[str, Values]]] = {
     },
     "suspects": {
         "id": _ID, "channel": _CHANNEL, "table_schema": _NAME, "table_name": _NAME, "row_key": _TEXT,
-        "state": _words("pending", "drift"), "seqno": _SEQNO, "drifted_seqno": _SEQNO, "column_names": _TEXT,
+        "state": _words("pending", "drift"), "seqno": _SEQNO, "drifted_seqno": _SEQNO, "column_names": _LISTS,
         "source_row": _TEXT, "target_row": _TEXT, "note": _TEXT, "at": _TIME, "since": _TIME, "log_end": _PLACE,
         "key_shape": _TEXT,
     },
@@ -215,12 +225,12 @@ VALUES: Final[Mapping[str, Mapping[str, Values]]] = {
     "drills": {
         "id": _ID, "channel": _CHANNEL, "seed": _COUNT, "base": _TEXT, "log": _TEXT, "log_bytes": _COUNT,
         "state": _words("running", "equal", "different", "incomplete", "failed", "interrupted"),
-        "results": _TEXT, "error": _TEXT, "requested_by": _TEXT, "started_at": _TIME, "ended_at": _TIME,
+        "results": _LONG, "error": _TEXT, "requested_by": _TEXT, "started_at": _TIME, "ended_at": _TIME,
     },
     "bootstraps": {
-        "channel": _CHANNEL, "database_names": _TEXT, "source_identity": _PRINTABLE, "source_file": _LOG_FILE,
+        "channel": _CHANNEL, "database_names": _LONGEST, "source_identity": _PRINTABLE, "source_file": _LOG_FILE,
         "source_offset": _COUNT, "gtid_set": _GTID, "source_time": _SECONDS, "fingerprint": _PRINTABLE,
-        "replaced_for": _TEXT, "outcome": _TEXT, "finished_for": _TEXT, "attempts": _integer(0, 2**31 - 1),
+        "replaced_for": _TEXT, "outcome": _LONGEST, "finished_for": _TEXT, "attempts": _integer(0, 2**31 - 1),
         "attempt_at": _TIME, "attempt_bytes": _COUNT, "updated_at": _TIME,
     },
     "restores": {
@@ -230,7 +240,7 @@ VALUES: Final[Mapping[str, Mapping[str, Values]]] = {
     },
     "audit": {
         "id": _ID, "channel": _CHANNEL, "at": _TIME, "ended_at": _TIME, "by_whom": _TEXT, "account": _TEXT,
-        "command": _COMMAND, "arguments": _TEXT, "digest": _SHA256_OR_NONE, "result": _words("begun", "done", "failed"),
+        "command": _COMMAND, "arguments": _LONG, "digest": _SHA256_OR_NONE, "result": _words("begun", "done", "failed"),
         "error": _ERROR,
     },
     "bootstrap_objects": {

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 
 import pytest
 
-from binlane.plan.window_facts import serialization
+from binlane.choices import MOST_LANES
+from binlane.errors import PlanError
+from binlane.plan.window_facts import (
+    MAX_SHARDS,
+    MAX_TABLES,
+    LaneFacts,
+    ShardFacts,
+    TableFacts,
+    WindowFacts,
+    serialization,
+)
 from binlane.plan.window_plan import CROSS_LANE
 
 
@@ -40,3 +51,23 @@ def test_other_causes_have_the_remedy_that_helps_them() -> None:
     assert said is not None
     assert "pattern" not in said
     assert "lanes.fold_gap" in said
+
+
+FACTS = WindowFacts(
+    *(9, 8, 7, 6, 5, 4, 3), {}, {},
+    lanes=(LaneFacts("a", 1, 1, 1, 1),) * (MOST_LANES + 1),
+    shards=(ShardFacts("a", 0, 1, 1),) * MAX_SHARDS, more_shards=1,
+    tables=(TableFacts("a.t", 1, 1, 1, 1),) * MAX_TABLES, more_tables=1,
+    rules=(),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["lanes", "shards", "tables"])
+def test_no_more_is_read_than_is_written(name: str) -> None:
+    """The board reads those of many windows."""
+    assert WindowFacts.from_json(FACTS.to_json()) == FACTS
+    written = getattr(FACTS, name)
+    with pytest.raises(
+        PlanError, match=rf"\$\.{name}: expected at most {len(written)}, got {len(written) + 1}; they are"
+    ):
+        WindowFacts.from_json(dataclasses.replace(FACTS, **{name: (*written, written[0])}).to_json())

@@ -13,7 +13,7 @@ import pytest
 from binlane.errors import StateSchemaError
 from binlane.state.carried.temporary_tables import copy_name, read_copies
 from binlane.state.stored_values import VALUES, CheckedColumn, checked, unexpected
-from binlane.state.tables import channels, ddl, metadata, suspects, temporary, windows
+from binlane.state.tables import channels, databases, ddl, metadata, suspects, temporary, windows
 from tests.parsing import parsed
 
 BINLANE = Path(__file__).parents[3] / "plugins" / "binlane"
@@ -29,6 +29,12 @@ REFUSED = [
     pytest.param(windows.c.window_id, "../../etc", id="a window's name is no path"),
     pytest.param(windows.c.window_id, "", id="nor is it empty"),
     pytest.param(windows.c.state, "closed", id="a word that is not one of the column's"),
+    pytest.param(
+        windows.c.facts, '{"shards":[' + '["a",0,0,0],' * 400_000 + "]}", id="facts are of a window, not of a fleet"
+    ),
+    pytest.param(windows.c.files, "{" + '"":"",' * 20_000 + "}", id="a window has some files"),
+    pytest.param(windows.c.totals, "[" * 5_000, id="three numbers are short"),
+    pytest.param(databases.c.recent, "[" + "[]," * 2_000 + "]", id="and so are those of eight windows"),
     pytest.param(windows.c.lanes, 2**31 - 1, id="a number that is the size of a list"),
     pytest.param(windows.c.number, -1, id="a negative number"),
     pytest.param(windows.c.end_time, 1e300, id="seconds that no date has"),

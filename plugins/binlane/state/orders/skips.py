@@ -7,7 +7,7 @@ that a skipped transaction can be read (``mysqlbinlog``) and replayed after its 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection, Engine, Row, delete, insert, select
@@ -32,6 +32,8 @@ REPLAYED: Final = "replayed"
 ALL_LANES: Final = -1
 """The recorded lane of a transaction in a block that all parallel lanes share: each of them skips it."""
 _PART: Final = 512 << 10
+_PARTS: Final = 32
+"""Read at once."""
 """Bytes of events in one row: far below every max_allowed_packet."""
 
 
@@ -192,15 +194,23 @@ def read_skip(connection: Connection, channel: str, seqno: int) -> tuple[Skip, b
     row = connection.execute(select(skips).where(skips.c.channel == channel, skips.c.seqno == seqno)).one_or_none()
     if row is None:
         raise PositionError(f"channel {channel}: seqno {seqno} was never skipped; `binlane skip {channel} --list`")
-    parts = connection.execute(
-        select(skipped_events.c.data)
-        .where(skipped_events.c.channel == channel, skipped_events.c.seqno == seqno)
-        .order_by(skipped_events.c.part)
-    ).scalars()
-    log = b"".join(parts)
+    log = b"".join(_parts(connection, channel, seqno))
     if hashlib.sha256(log).hexdigest() != row.sha256:
         raise PositionError(f"channel {channel}, seqno {seqno}: its recorded events were changed or are incomplete")
     return _skip(row), log
+
+
+def _parts(connection: Connection, channel: str, seqno: int) -> Iterator[bytes]:
+    """The events of an order, some parts by each statement: an answer to who only looks has a limit."""
+    column, begin = skipped_events.c.part, 0
+    of_order = select(skipped_events.c.data).where(skipped_events.c.channel == channel, skipped_events.c.seqno == seqno)
+    while True:
+        several = of_order.where(column >= begin, column < begin + _PARTS).order_by(column)
+        found = connection.execute(several).scalars().all()
+        yield from found
+        if len(found) < _PARTS:
+            return
+        begin += _PARTS
 
 
 def _values(window: Window, request: SkipRequest, reason: str, by: str) -> dict[str, object]:
