@@ -6,7 +6,7 @@ The source warns of a statement that reaches one (1592), and logs rows for it in
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import Final
@@ -19,9 +19,11 @@ from binlane.safe_text import shown
 from binlane.schema.compare import Severity
 from binlane.schema.model import Table
 from binlane.sql.logged_statement import LoggedText
+from binlane.sql.parse.facts import StatementKind
 from binlane.sql.parse.other_answers import other_answer
 from binlane.sql.parse.unsafe import fills_by_default, of_server, unlogged_variable, unordered_limit
 from binlane.sql.programs.of_server import never_in_lane, value_of_server
+from binlane.sql.programs.reach import folded, names_in
 from binlane.work.logged_statements import LaneStatement
 
 _MOST_FINDINGS: Final = 20
@@ -96,21 +98,31 @@ def _defaults(situation: Situation) -> Iterator[Finding]:
         text = LoggedText.of(header.first_seqno, header.source, logged.item, situation.plan.flavor)
         if text is None:
             continue
-        for key in text.facts.written:
+        for key in _written(situation, text, unsafe):
             for column, what in unsafe.get(situation.compared(key), {}).items():
                 if fills_by_default(text.tokens, text.sql, column):
                     yield _finding(logged, f"{what} as the default of {key}.{column}")
 
 
+def _written(situation: Situation, text: LoggedText, tables: Iterable[TableKey]) -> Iterable[TableKey]:
+    """The tables that a statement changes; of one that is not read, those of ``tables`` that it names."""
+    if text.facts.kind is not StatementKind.UNKNOWN or text.facts.commits_implicitly:
+        return text.facts.written
+    named = frozenset(names_in(text.tokens, text.context.database or ""))
+    return [key for key in tables if folded(key) in named]
+
+
 def _unsafe_defaults(situation: Situation) -> Iterator[tuple[TableKey, Mapping[str, str]]]:
     """By table, as the target compares it, the columns with such a default."""
     sides = [situation.tables, *([] if situation.source_tables is None else [situation.source_tables])]
-    for key in sorted({*situation.plan.written, *situation.plan.loaded}, key=str):
+    unread, differs = situation.unread_tables, situation.target.flavor is not situation.plan.flavor
+    for key in sorted({*situation.plan.written, *situation.plan.loaded, *unread}, key=str):
         found = dict[str, str]()
+        if key in unread:
+            found |= _of_table(unread[key], situation.target.flavor, differs=differs)
         for side in sides:
             table = side.table(key)
             if table is not None:
-                differs = situation.target.flavor is not situation.plan.flavor
                 found |= _of_table(table, side.flavor, differs=differs)
         if found:
             yield situation.compared(key), found

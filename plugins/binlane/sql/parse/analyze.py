@@ -6,6 +6,7 @@ is UNKNOWN with a reason, and is serialized (docs/invariants.md, 6).
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -93,6 +94,9 @@ def _read(tokens: list[Token], reading: FactsBuilder) -> None:
 
 def _unknown(tokens: list[Token], reason: str, reading: FactsBuilder) -> StatementFacts:
     first = tokens[0].upper if tokens else ""
+    if reading.dialect.flavor is Flavor.MARIADB:
+        with contextlib.suppress(Unreadable):
+            first = "".join(token.upper for token in tokens[clause_of(tokens).body :][:1])
     return StatementFacts(
         StatementKind.UNKNOWN,
         commits_implicitly=first not in _NEVER_COMMIT,

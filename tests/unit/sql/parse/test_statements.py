@@ -452,6 +452,15 @@ def test_the_view_of_a_query_that_is_not_read_is_known(sql: str, views: str, fla
     assert (facts.kind, " ".join(map(str, facts.views))) == (UNKNOWN, views)
 
 
+@pytest.mark.parametrize(
+    ("statement", "commits"),
+    [("CREATE TABLE t", True), ("ALTER VIEW v AS", True), ("INSERT INTO t", False), ("REPLACE t", False)],
+)
+def test_what_is_not_read_behind_set_statement_commits_by_its_own_verb(statement: str, commits: bool) -> None:
+    facts = read(f"SET STATEMENT max_statement_time = 3 FOR {statement} SELECT {NOT_READ}")
+    assert (facts.kind, facts.commits_implicitly) == (UNKNOWN, commits)
+
+
 @pytest.mark.parametrize("flavor", Flavor)
 @pytest.mark.parametrize(
     ("sql", "is_filled"),
