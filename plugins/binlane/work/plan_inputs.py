@@ -153,8 +153,8 @@ def _require_no_code(folder: WorkFolder, settings: PlanSettings, classes: Collec
             raise PlanError(
                 f"{folder.uri}/{files.CHANNEL}: {key}: expected one of binlane's own words in a file whose digest is "
                 f"not known here, found the code {word}, which is not called: who can write to the work folder could "
-                "name any. A window that `binlane run` or the DAG plans has its digests; a spark-submit of your own "
-                "gets them by --digests"
+                "name any. A window that `binlane run CHANNEL` or the DAG plans has its digests; a spark-submit of "
+                "your own gets them by --digests"
             )
 
 

@@ -168,7 +168,12 @@ def test_a_folder_of_thousands_of_databases_and_tables_is_walked_once(
     tables = "".join(f"\n[`d{number}`.`t`]\nreal_table_name=t\nrows = 1\n" for number in range(1500))
     folder_of(tmp_path, PLACES["1.0"][0] + tables + "# Finished dump at: b\n", files)
     dump, walks = dump_of(tmp_path, {f"d{number}" for number in range(1500)}), list[int]()
-    monkeypatch.setattr(DumpFolder, "_all", lambda found: walks.append(1) or sorted(found.path.iterdir()))
+
+    def walked(found: DumpFolder) -> list[Path]:
+        walks.append(1)
+        return sorted(found.path.iterdir())
+
+    monkeypatch.setattr(DumpFolder, "_all", walked)
 
     assert len(dump.place().databases) == 1500
     assert len(walks) < 10
