@@ -200,6 +200,13 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "tests/integration/window/statements/test_ignored_errors.py::test_a_unique_key_over_an_expression_that_the_target_lacks_is_named_where_statements_meet_it",
     ),
     refused(
+        "Statements that count, read or meet rows (INSERT .. SELECT, upserts, IGNORE, LIMIT, joins), where "
+        "[filter.kinds] ignores what removes rows",
+        "named before the window begins: they would find rows that the source does not have",
+        "PrecheckError",
+        f"{proofs.FILTERS}::test_a_statement_that_meets_rows_which_the_filter_keeps_is_refused",
+    ),
+    refused(
         "A partition that is emptied, dropped, moved, read or changed by its name (TRUNCATE PARTITION, DELETE FROM t "
         "PARTITION (p)), of a table that the target divides in another way: also by KEY over a DATE between the "
         "families, and by KEY or COLUMNS over a text of another collation",

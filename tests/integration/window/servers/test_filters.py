@@ -311,6 +311,30 @@ def test_kinds_that_are_ignored_leave_the_target_s_tables_and_rows(family: Chann
 
 
 @pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO tenant_1.t VALUES (1, 1) ON DUPLICATE KEY UPDATE n = n + 1",
+        "INSERT INTO tenant_1.other SELECT COUNT(*), 1 FROM tenant_1.t",
+    ],
+)
+def test_a_statement_that_meets_rows_which_the_filter_keeps_is_refused(family: Channel, sql: str) -> None:
+    family.on_both(*TABLES, "INSERT INTO tenant_1.t VALUES (1, 56)")
+    family.write_channel('[filter.kinds]\ndelete = "ignore"\n')
+    run_on(
+        family.source,
+        "SET SESSION binlog_format = STATEMENT",
+        "DELETE FROM tenant_1.t WHERE id = 1",
+        "INSERT INTO tenant_1.t VALUES (2, 2)",
+    )
+    assert family.run() is not None
+    run_on(family.source, "SET SESSION binlog_format = STATEMENT", sql)
+    with pytest.raises(PrecheckError, match=r'where rows may be kept \(kinds\.delete = "ignore"\); .*\[kept-rows\]'):
+        family.run()
+    family.write_channel('allow_unsafe = true\n[filter.kinds]\ndelete = "ignore"\n')
+    assert family.run() is not None
+
+
+@pytest.mark.parametrize(
     ("kind", "sql", "where"),
     [
         ("truncate", "TRUNCATE tenant_1.other", "QUERY: the filter refuses it"),

@@ -1,0 +1,76 @@
+"""Statements that find rows which a channel keeps because its filter ignores what removes them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, Final
+
+import pytest
+
+from binlane.model import BlockHeader, Item, ItemKind, LogPosition, SessionContext, TableKey
+from binlane.precheck.situation.situation import Needs, Situation
+from binlane.schema.programs import Program
+from binlane.shards.selection import Selection
+from tests.unit.plan.logs import settings
+from tests.unit.precheck.situations import applying, said, situation, target_of
+
+UPSERT: Final = "INSERT INTO hits VALUES (1, 1) ON DUPLICATE KEY UPDATE n = n + 1"
+
+
+def of(
+    sql: str,
+    kinds: tuple[tuple[str, str], ...] = (("delete", "ignore"),),
+    *triggers: Program,
+    there: bool = True,
+    needs: Needs | None = None,
+    **changes: Any,
+) -> Situation:
+    """A window of one statement. ``there``: its tables are on the target."""
+    header = BlockHeader(5, 5, 1, LogPosition("binlog.000001", 4), "", 0.0)
+    logged = SimpleNamespace(
+        lane=0, header=header, beginning=sql,
+        item=Item(ItemKind.STATEMENT, sql.encode(), context=SessionContext(database="shop")),
+    )  # fmt: skip
+    made = situation(
+        target_of(has_table=lambda _: there, programs=(), makes_temporary_tables=False),
+        needs=Needs(statements=True) if needs is None else needs,
+        settings=settings(filters=Selection(kinds=kinds).to_values()),
+        **changes,
+    )
+    vars(made).update(
+        stored_triggers=((), triggers),
+        stored_programs=((), ()),
+        program_names=frozenset(),
+        transactions_with=lambda pattern: [(logged, header)] if pattern.search(sql.encode()) else [],
+    )
+    return made
+
+
+@pytest.mark.parametrize("kind", ["delete", "truncate", "drop", "drop_database"])
+def test_a_statement_that_meets_rows_is_refused_where_what_removes_them_is_ignored(kind: str) -> None:
+    [found] = said(of(UPSERT, ((kind, "ignore"),)), "kept-rows")
+    assert f"statement of seqno 5, {UPSERT}: expected rows that the source has, too, found ON DUPLICATE KEY" in found
+    assert f'where rows may be kept (kinds.{kind} = "ignore")' in found
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        of(UPSERT, ()),
+        of(UPSERT, (("delete", "refuse"), ("accounts", "ignore"))),
+        of(UPSERT, channel=applying(allow_unsafe=True)),
+        of(UPSERT, needs=Needs()),
+        of("INSERT INTO hits VALUES (1, 1)"),
+        of("INSERT INTO daily SELECT * FROM passing", there=False),
+    ],
+    ids=["no rule", "another rule", "allowed", "rows alone", "a plain statement", "a temporary table"],
+)
+def test_what_meets_no_kept_row_is_applied(window: Situation) -> None:
+    assert said(window, "kept-rows") == []
+
+
+def test_a_trigger_that_meets_rows_is_found_behind_a_plain_statement() -> None:
+    body = "INSERT INTO daily VALUES (NEW.day, 1) ON DUPLICATE KEY UPDATE n = n + 1"
+    counts = Program(TableKey("shop", "hits"), "trigger", body, name="counts", time="AFTER INSERT")
+    [found] = said(of("INSERT INTO hits VALUES (1, 1)", (("delete", "ignore"),), counts), "kept-rows")
+    assert "found ON DUPLICATE KEY UPDATE of trigger shop.counts" in found
