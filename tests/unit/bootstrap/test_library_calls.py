@@ -32,7 +32,7 @@ class Target:
         self.said.append(statement)
         if statement.startswith("PREPARE"):
             call = bytes.fromhex(self.said[-2].rpartition("0x")[2]).decode()
-            unknown = 1630 if call == "DO `decimal`()" else 1305
+            unknown = 1630 if call == "DO `against`()" else 1305
             raise pymysql.err.OperationalError(self.code if call == "DO `sys_exec`()" else unknown, call)
         return 0
 
@@ -62,7 +62,10 @@ def test_a_view_that_calls_one_is_refused(query: bytes, modes: str, client: str,
 
 @pytest.mark.parametrize("flavor", Flavor)
 def test_stored_functions_and_the_server_s_own_are_none(flavor: Flavor) -> None:
-    query = b"SELECT `f`(1), `app`.`sys_exec`(2), 'sys_exec'('x'), t.sys_exec, cast(1 as decimal(10,2)) FROM t"
+    query = (
+        b"SELECT `f`(1), `app`.`sys_exec`(2), 'sys_exec'('x'), t.sys_exec, cast(1 as decimal(10,2)),"
+        b" (match s against ('x')) FROM t"
+    )
     said = check(query, flavor).said
     asked = {bytes.fromhex(each.rpartition("0x")[2]).decode() for each in said if "0x" in each}
     assert "DO `f`()" in asked

@@ -498,6 +498,12 @@ def test_the_grammar_of_the_servers_own_is_read_in_queries(expression: str, flav
     assert (facts.reason, tables(facts), facts.routines_used) == (None, named, "f.g()" in expression)
 
 
+@pytest.mark.parametrize("flavor", Flavor)
+def test_only_behind_a_path_are_columns_those_of_a_json_table(flavor: Flavor) -> None:
+    facts = read("CREATE VIEW v AS SELECT json_table(a + columns (other.evil(1))) AS x FROM t", flavor)
+    assert facts.databases == {"d", "other"}
+
+
 @pytest.mark.parametrize(("sql", "commits"), UNREADABLE)
 def test_statements_that_cannot_be_read_exactly_are_unknown_with_a_reason(sql: str, commits: bool) -> None:
     facts = read(sql)
