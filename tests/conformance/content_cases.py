@@ -140,8 +140,9 @@ CONTENT_CASES: Final[tuple[Row, ...]] = (
         "::test_a_key_that_one_server_lacks_is_named_where_rows_of_the_parent_alone_are_deleted",
     ),
     refused(
-        "Rows whose parent the filter leaves out, by a plain foreign key that the target has and the copies leave out",
-        "named before the window writes the child, if the parent has no row on the target",
+        "Rows whose parent the filter leaves out, by a plain foreign key that the target has",
+        "named before the window writes the child, if the parent has no row on the target; "
+        "refused where rows are inserted whose key cannot be NULL",
         "PrecheckError",
         f"{proofs.FILTERS}::test_a_row_whose_parent_the_filter_leaves_out_is_refused_before_the_first_write",
     ),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
+from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.definition_copy import Definition
 from binlane.bootstrap.definition_proof import shown_engine
 from binlane.bootstrap.sessions import Session
@@ -13,7 +14,9 @@ from binlane.connections import Endpoint
 from binlane.errors import ConfigError, PrecheckError
 from binlane.model import Flavor, SchemaObject, TableKey, plural
 from binlane.rename_rules import is_system
-from binlane.schema.model import Schema
+from binlane.schema.model import Schema, Table
+from binlane.shards.left_out_parents import keys_left_out
+from binlane.shards.selection import Selection
 from binlane.sql.parse.lexer import UNDECODED
 from binlane.sql.programs.of_server import OF_INVOKER, LeftOut, described, kept_database
 from binlane.sql.temporary_routines import tokens_of
@@ -114,3 +117,14 @@ def check_empty(there: Collection[SchemaObject], own: Collection[SchemaObject], 
 def _list(lines: Sequence[str]) -> str:
     more = [f"  and {len(lines) - _SHOWN:,} more"] if len(lines) > _SHOWN else []
     return "\n".join([*(f"  {line}" for line in lines[:_SHOWN]), *more])
+
+
+def parents_left_out(tables: Collection[Table], selection: Selection) -> Iterator[str]:
+    """What a copy says of foreign keys whose parents the filter leaves out."""
+    for table in sorted(tables, key=lambda each: str(each.key)):
+        for each in keys_left_out(table, selection):
+            yield (
+                f"table {table.key}: foreign key {each.name} leads to {each.parent}, which the channel's filter leaves "
+                "out: unless somebody else keeps its rows on the target, ALTER TABLE .. DROP FOREIGN KEY "
+                f"{identifier(each.name)} there before the first run, or take both tables (docs/filters.md)"
+            )

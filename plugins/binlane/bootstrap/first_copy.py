@@ -22,7 +22,14 @@ from binlane.apply.refusals import driver_errors
 from binlane.bootstrap.account_copy import Accounts, drop_accounts, make_accounts, names_of, no_accounts, read_accounts
 from binlane.bootstrap.broken_views import drop_stand_ins, make_broken_views
 from binlane.bootstrap.catch_up import CatchUp, EarlierAttempt
-from binlane.bootstrap.copy_checks import check_empty, check_engines, check_functions, check_tables, chosen_databases
+from binlane.bootstrap.copy_checks import (
+    check_empty,
+    check_engines,
+    check_functions,
+    check_tables,
+    chosen_databases,
+    parents_left_out,
+)
 from binlane.bootstrap.copy_progress import Meter, Progress
 from binlane.bootstrap.definition_copy import (
     Definition,
@@ -39,7 +46,6 @@ from binlane.bootstrap.definition_copy import (
     set_sequence,
 )
 from binlane.bootstrap.kept_sessions import kept_open, take_lease
-from binlane.bootstrap.left_out_parents import definition_without, keys_left_out, notes_of, schema_without
 from binlane.bootstrap.row_copy import Copier, RemainingTable
 from binlane.bootstrap.secondary_keys import build_keys, can_wait, drop_keys
 from binlane.bootstrap.sessions import Session, read_session, write_session
@@ -257,13 +263,9 @@ class FirstCopy:
         mark = Watermark(0, start.position, start.gtid_set, start.time, start.fingerprint)
         schema = self._schema(databases)
         check_tables(schema, self.source)
-        lacking = {key: keys_left_out(table, self.selection) for key, table in schema.tables.items()}
-        schema = schema_without(schema, lacking)
-        self._notes += notes_of(lacking)
+        self._notes += parents_left_out(schema.tables.values(), self.selection)
         with self._reading() as reader:
             definitions = read_definitions(reader, databases, schema.tables)
-            made = (definition_without(each, lacking[_key(each.schema_object)]) for each in definitions.tables)
-            definitions = replace(definitions, tables=tuple(made))
             check_engines(definitions.tables, schema, reader)
             sizes = _sizes(reader, databases)
             source_flavor = reader.flavor

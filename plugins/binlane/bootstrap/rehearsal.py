@@ -20,7 +20,6 @@ from binlane.activity import doing
 from binlane.apply.session.retry_verdicts import Verdict, error_code, error_text, judge
 from binlane.bootstrap.definition_copy import Definition
 from binlane.bootstrap.kept_sessions import take_lease
-from binlane.bootstrap.left_out_parents import FOREIGN_KEY
 from binlane.bootstrap.sessions import Session
 from binlane.lazy_dataclass import dataclass
 from binlane.model import SchemaObject
@@ -32,6 +31,7 @@ _DENIED: Final = frozenset({1044, 1142, 1227})
 _LOCK: Final = "binlane:rehearsal"
 _LOCK_SECONDS: Final = 60
 _NAME: Final = re.compile(rb"^(CREATE (?:TABLE|SEQUENCE) )`(?:[^`]|``)+`")
+_FOREIGN_KEY: Final = re.compile(rb",\n  CONSTRAINT `(?:[^`]|``)+` FOREIGN KEY [^\n]*?(?=,?\n)")
 READ_ONLY: Final = 1036
 _COMPRESSED: Final = re.compile(rb" ROW_FORMAT=COMPRESSED\b| KEY_BLOCK_SIZE=")
 _READS_ONLY: Final = "SHOW GLOBAL VARIABLES LIKE 'innodb\\_read\\_only\\_compressed'"
@@ -92,7 +92,7 @@ def rehearse(writer: Session, definitions: Iterable[Definition]) -> Iterator[Ref
 
 
 def _renamed(statement: bytes) -> bytes:
-    return _NUMBERS.sub(b"", FOREIGN_KEY.sub(b"", _NAME.sub(rb"\1`" + REHEARSAL.encode() + b"`", statement)))
+    return _NUMBERS.sub(b"", _FOREIGN_KEY.sub(b"", _NAME.sub(rb"\1`" + REHEARSAL.encode() + b"`", statement)))
 
 
 @contextlib.contextmanager

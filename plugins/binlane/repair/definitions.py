@@ -14,11 +14,10 @@ from sqlalchemy import Connection
 
 from binlane.apply.refusals import target_errors
 from binlane.bootstrap.definition_copy import make, read_definition, set_sequence
-from binlane.bootstrap.left_out_parents import definition_without, keys_left_out
 from binlane.bootstrap.sessions import Session
 from binlane.errors import PlanError, TargetError, TargetUnavailableError
 from binlane.lazy_dataclass import dataclass
-from binlane.model import SchemaObject, TableKey
+from binlane.model import SchemaObject
 from binlane.repair.plan import DefinitionRepair
 from binlane.verify.definitions.comparison import DefinitionDifference, Definitions
 from binlane.verify.definitions.definition_reader import ORDER
@@ -105,9 +104,6 @@ class DefinitionRepairer:
     def _make(self, obj: SchemaObject) -> None:
         """Create an object with the bytes, and in the session state, of the source's."""
         definition = read_definition(self.source, obj)
-        table = self.definitions.schemas[0].tables.get(TableKey(obj.database, obj.name))
-        if obj.kind == "table" and table is not None:
-            definition = definition_without(definition, keys_left_out(table, self.definitions.selection))
         for statement in replacing(obj, definition.statement, self.source.flavor):
             make(self.target, replace(definition, statement=statement))
         if obj.kind == "sequence":

@@ -11,7 +11,9 @@ from binlane.model import RowCounts, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.window_plan import TableCounts
 from binlane.precheck.situation.situation import Situation
-from binlane.schema.model import ForeignKey, Table
+from binlane.precheck.tables.left_out_parents import check_left_out_parents
+from binlane.schema.compare import Severity
+from binlane.schema.model import Column, ForeignKey, Table
 from binlane.shards.selection import Selection
 from tests.unit.plan.logs import settings
 from tests.unit.precheck.situations import PLAN, said, schema, situation, target_of
@@ -28,6 +30,7 @@ def of(
     key: ForeignKey = KEY,
     selection: Selection = WITHOUT_CRM,
     has_rows: bool = False,
+    nullable: bool = False,
     plan: dict[str, Any] | None = None,
     **changes: Any,
 ) -> Situation:
@@ -36,7 +39,7 @@ def of(
     return situation(
         target_of(ask=lambda _, parent: has_rows if parent == key.parent else None),
         replace(PLAN, **window),
-        schema(Table(CHILD, "InnoDB", (), foreign_keys=(key,))),
+        schema(Table(CHILD, "InnoDB", (Column("customer", "int", "int", nullable=nullable),), foreign_keys=(key,))),
         selection=selection,
         **changes,
     )
@@ -46,22 +49,38 @@ def of(
     "window",
     [
         of(),
-        of(RowCounts(updates=1)),
-        of(plan={"written": frozenset({CHILD})}),
-        of(plan={"loaded": frozenset({CHILD})}),
         of(selection=Selection(include_databases=("shop",))),
         of(
             key=replace(KEY, parent=TableKey("sales", "customers")),
             settings=settings(renames=[["crm", "sales"]]),
         ),
     ],
-    ids=["inserted", "updated", "by a statement", "loaded", "not included", "renamed"],
+    ids=["inserted", "not included", "renamed"],
 )
 def test_a_row_whose_parent_no_window_brings_is_refused_before_the_first_write(window: Situation) -> None:
     [found] = said(window, "left-out-parents")
     assert "shop.orders: foreign key fk: expected a parent whose rows are on the target, or none, found " in found
     assert "left out (" in found
     assert "ALTER TABLE `shop`.`orders` DROP FOREIGN KEY `fk` on the target" in found
+    assert severities(window) == [Severity.FATAL]
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        of(RowCounts(updates=1)),
+        of(nullable=True),
+        of(plan={"written": frozenset({CHILD})}),
+        of(plan={"loaded": frozenset({CHILD})}),
+    ],
+    ids=["updated", "perhaps NULL", "by a statement", "loaded"],
+)
+def test_rows_that_may_need_no_parent_are_told_and_applied(window: Situation) -> None:
+    assert severities(window) == [Severity.INFO]
+
+
+def severities(window: Situation) -> list[Severity]:
+    return [each.severity for each in check_left_out_parents(window)]
 
 
 @pytest.mark.parametrize(

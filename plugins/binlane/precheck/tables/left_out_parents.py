@@ -14,6 +14,7 @@ from binlane.model import TableKey
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
 from binlane.schema.compare import Severity
+from binlane.schema.model import ForeignKey, Table
 
 _MISSING: Final = frozenset({1049, 1146})
 _HIDDEN: Final = frozenset({1044, 1142, 1143})
@@ -24,8 +25,10 @@ _LEAVING: Final = frozenset({"RESTRICT"})
 
 def check_left_out_parents(situation: Situation) -> Iterator[Finding]:
     """Tables with rows of the window whose foreign key on the target leads to one that the filter leaves out and that
-    has no row there."""
+    has no row there: the target refuses the first of them, unless all are NULL in the key, leave it as it is, or were
+    written without checks of foreign keys. Fatal where rows are inserted that cannot be NULL there."""
     for key in sorted(_filled(situation), key=str):
+        counts = situation.plan.tables.get(key)
         table = situation.tables.table(key)
         # which keys it has behind a statement of the window is not looked for
         if table is None or situation.plan.altered.names(table.key):
@@ -36,14 +39,20 @@ def check_left_out_parents(situation: Situation) -> Iterator[Finding]:
                 continue
             if not situation.target.ask(has_rows, foreign.parent):
                 name = f"{identifier(table.key.database)}.{identifier(table.key.table)}"
+                is_fatal = counts is not None and counts.written.inserts > 0 and _asks_always(table, foreign)
                 yield Finding(
-                    Severity.FATAL,
+                    Severity.FATAL if is_fatal else Severity.INFO,
                     f"{table.key}: foreign key {foreign.name}",
                     "a parent whose rows are on the target, or none",
                     f"{foreign.parent}, left out ({rule}), without a row there",
                     f"ALTER TABLE {name} DROP FOREIGN KEY {identifier(foreign.name)} on the target, where the source "
                     "has checked each row by it already, or take both tables: docs/filters.md",
                 )
+
+
+def _asks_always(table: Table, foreign: ForeignKey) -> bool:
+    """Whether no row can be without a parent."""
+    return not any(column.nullable for column in table.columns if column.name in foreign.columns)
 
 
 def _filled(situation: Situation) -> frozenset[TableKey]:

@@ -29,6 +29,7 @@ from binlane.schema.model import Schema, Table
 from binlane.schema.normalize import SAME_COLLATION, across_families
 from binlane.servers.stored_bodies import is_gone
 from binlane.servers.variables import version_number
+from binlane.shards.left_out_parents import keys_left_out
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection
 from binlane.sql.parse.lexer import QUALIFIER
@@ -213,22 +214,22 @@ class Definitions:
             yield from self._one(obj, part, line, other, mend)
 
     def _left_out(self, ours: Table, theirs: Mapping[str, str]) -> Iterator[str]:
-        """Foreign keys to tables that the filter leaves out and that the target does not have: copies leave them out.
-        ``theirs``: the parts of the target's table."""
-        for each in ours.foreign_keys:
+        """Foreign keys to tables that the filter leaves out and that the target does not have: it could not hold to
+        them. ``theirs``: the parts of the target's table."""
+        for each in keys_left_out(ours, self.selection):
             part = f"foreign key {identifier(each.name)}"
-            if part not in theirs and self.selection.table(each.parent) is not None:
+            if part not in theirs:
                 yield part
 
     def _known(self, obj: SchemaObject, ours: Table, theirs: Table) -> Iterator[DefinitionDifference]:
         """The differences that other versions and families do not spell differently."""
         named = self._renamed.tables.get(self.renaming.table(ours.key), ours)
         there = {replace(each, name="") for each in theirs.foreign_keys}
+        left_out = keys_left_out(ours, self.selection)
         keys = (
             foreign
             for each, foreign in zip(ours.foreign_keys, named.foreign_keys, strict=True)
-            # copies leave them out
-            if self.selection.table(each.parent) is None or replace(foreign, name="") in there
+            if each not in left_out or replace(foreign, name="") in there
         )
         named = replace(named, foreign_keys=tuple(keys))
         empty = TableFacts()

@@ -215,7 +215,7 @@ def test_a_foreign_key_that_changes_rows_behind_the_filter_s_back_is_named(
 
 def test_a_row_whose_parent_the_filter_leaves_out_is_refused_before_the_first_write(family: Channel) -> None:
     key = "CONSTRAINT k FOREIGN KEY (p) REFERENCES audit_1.t (id)"
-    family.on_both(*TABLES, f"CREATE TABLE tenant_1.child (id INT PRIMARY KEY, p INT, {key})")
+    family.on_both(*TABLES, f"CREATE TABLE tenant_1.child (id INT PRIMARY KEY, p INT NOT NULL, {key})")
     family.write_channel(FILTER)
     for number in (1, 2):
         run_on(family.source, f"INSERT INTO audit_1.t VALUES ({number}, 1)")

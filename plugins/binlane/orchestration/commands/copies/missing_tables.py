@@ -17,7 +17,6 @@ from typing import Any
 
 from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.definition_copy import make, make_database, read_definition
-from binlane.bootstrap.left_out_parents import definition_without, keys_left_out
 from binlane.bootstrap.row_copy import Chunk, in_transaction, insert_rows
 from binlane.bootstrap.sessions import Session, write_session
 from binlane.config import ChannelConfig
@@ -26,7 +25,7 @@ from binlane.errors import BinlaneError, ConfigError, UnsupportedEventError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import SchemaObject, TableKey
 from binlane.plan.transaction.channel_rules import ChannelRules
-from binlane.schema.model import ForeignKey, Schema, Table
+from binlane.schema.model import Schema, Table
 from binlane.shards.selection import pattern_of
 from binlane.state.channels import Channel, read_channel
 from binlane.state.records.verifications import (
@@ -45,8 +44,6 @@ class MissingTable:
     source: TableKey
     target: TableKey
     is_made: bool = False
-    left_out: tuple[ForeignKey, ...] = ()
-    """Its foreign keys to tables that the filter leaves out."""
 
 
 def missing_tables(
@@ -79,7 +76,7 @@ def missing_tables(
         is_made = there[key] is not None
         if not is_made:
             _require_makeable(source.tables[key], taken[key], schemas)
-        found.append(MissingTable(key, named[key], is_made, keys_left_out(source.tables[key], rules.selection)))
+        found.append(MissingTable(key, named[key], is_made))
     return tuple(found)
 
 
@@ -149,8 +146,7 @@ def make_missing(endpoints: Endpoints, reader: Session, missing: Sequence[Missin
         for database in sorted({each.source.database for each in lacking} - {*present}):
             make_database(writer, read_definition(reader, SchemaObject("database", database, "")), present)
         for each in lacking:
-            shown = read_definition(reader, SchemaObject("table", each.source.database, each.source.table))
-            make(writer, definition_without(shown, each.left_out))
+            make(writer, read_definition(reader, SchemaObject("table", each.source.database, each.source.table)))
 
 
 def fill_empty(endpoints: Endpoints, reader: Session, missing: Sequence[MissingTable], source: Schema) -> None:

@@ -1,0 +1,44 @@
+"""Foreign keys to tables that the filter leaves out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from binlane.bootstrap.copy_checks import parents_left_out
+from binlane.model import TableKey
+from binlane.schema.model import ForeignKey, Table
+from binlane.shards.left_out_parents import keys_left_out
+from binlane.shards.selection import Selection
+
+CHILD = TableKey("shop", "orders")
+KEYS = tuple(
+    ForeignKey(name, (column,), TableKey(database, table), ("id",), "RESTRICT", "RESTRICT")
+    for name, column, database, table in (
+        ("f;`k", "customer", "crm", "customers"),
+        ("stays", "article", "shop", "articles"),
+        ("last", "region", "crm", "regions"),
+    )
+)
+TABLE = Table(CHILD, "InnoDB", (), foreign_keys=KEYS)
+SELECTION = Selection(exclude_databases=("crm",))
+
+
+def test_the_keys_whose_parents_are_left_out_are_known() -> None:
+    assert keys_left_out(TABLE, SELECTION) == (KEYS[0], KEYS[2])
+    assert keys_left_out(TABLE, Selection()) == ()
+
+
+@pytest.mark.parametrize("action", ["CASCADE", "SET NULL", "SET DEFAULT"])
+def test_a_key_with_an_action_is_none_that_a_target_may_lack(action: str) -> None:
+    for changed in ({"on_delete": action}, {"on_update": action}):
+        table = replace(TABLE, foreign_keys=(replace(KEYS[0], **changed),))
+        assert keys_left_out(table, SELECTION) == ()
+
+
+def test_each_of_them_is_said() -> None:
+    [first, second] = parents_left_out([TABLE, Table(TableKey("shop", "articles"), "InnoDB", ())], SELECTION)
+    assert first.startswith("table shop.orders: foreign key f;`k leads to crm.customers, which the channel's filter")
+    assert "DROP FOREIGN KEY `f;``k` there" in first
+    assert "crm.regions" in second
