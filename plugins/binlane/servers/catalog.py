@@ -300,8 +300,11 @@ class _Catalog:
         return tables
 
     def foreign_keys_by_table(self) -> Mapping[TableKey, tuple[ForeignKey, ...]]:
-        """The foreign keys of each table that has some."""
-        foreign = _grouped(self.foreign_keys)
+        """The foreign keys of each table of the scope that has some; of tables elsewhere, which refer to one of it, the
+        rules are not read."""
+        scope, foreign = self._scope, _grouped(self.foreign_keys)
+        if not isinstance(scope, TableKey):
+            foreign = {key: rows for key, rows in foreign.items() if key.database in scope.names}
         # for this query MariaDB opens every table
         found = self.rows(queries.FOREIGN_KEY_RULES) if foreign else []
         rules = {(row.db, row.name, row.key_name): row for row in found}
