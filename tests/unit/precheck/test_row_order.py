@@ -7,12 +7,14 @@ from dataclasses import replace
 import pytest
 
 from binlane.model import Flavor, Item, ItemKind, LogPosition, SessionContext, TableKey
+from binlane.precheck.situation.situation import Needs
 from binlane.precheck.statements.body_parts import Body, bodies
-from binlane.precheck.statements.row_order import RowOrder, ends_at_equal_keys
+from binlane.precheck.statements.row_order import RowOrder, ends_at_equal_keys, takes_rows
 from binlane.schema.programs import MODE, Program
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.programs.comparison import Difference
 from tests.unit.precheck.situations import schema, situation
+from tests.unit.sql.parse.test_statements import NOT_READ
 
 KEY = TableKey("shop", "fired")
 TRIGGERS = (
@@ -130,3 +132,22 @@ def test_a_trigger_that_the_window_makes_may_set_anything() -> None:
     vars(made).update(stored_triggers=((), ()))
     body = Body(Difference(KEY, "trigger", "", "", is_trigger=True), "shop", (), by_definer=True, is_before=True)
     assert RowOrder(made)._set_before(body) is None
+
+
+@pytest.mark.parametrize(
+    ("sql", "takes"),
+    [
+        ("CREATE TABLE u SELECT f()", True),
+        ("CREATE TABLE u AS VALUES (f())", True),
+        ("CREATE TABLE u TABLE t", True),
+        (f"CREATE TABLE u SELECT {NOT_READ}", True),
+        ("CREATE TABLE u (a INT)", False),
+        (f"CREATE VIEW v AS SELECT {NOT_READ}", False),
+    ],
+)
+@pytest.mark.parametrize("flavor", Flavor)
+def test_a_table_takes_rows_by_each_form_of_a_query(sql: str, takes: bool, flavor: Flavor) -> None:
+    item = Item(ItemKind.DDL, sql.encode(), context=SessionContext(database="a"))
+    text = LoggedText.of(5, LogPosition("binlog.000007", 4711), item, flavor)
+    assert text is not None
+    assert takes_rows(situation(texts=[text], needs=Needs(ddl=True))) is takes
