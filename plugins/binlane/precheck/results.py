@@ -29,6 +29,7 @@ from binlane.precheck.statements.window_statements import (
 from binlane.schema.canonical import canonical_json
 from binlane.schema.codec import schema_from_json, schema_to_json
 from binlane.schema.model import Schema
+from binlane.sql.parse.facts import StatementKind
 from binlane.sql.programs.comparison import as_difference
 from binlane.sql.programs.known import KnownPrograms
 from binlane.sql.programs.marks import ProgramMark, ReachedPrograms, mark_of
@@ -86,7 +87,9 @@ def _variables(situation: Situation) -> Mapping[str, str]:
         return own_values(values, flavor)
     if not (needs.statements or needs.loads):
         return own_values(values, flavor, Sights(situation).by_definitions)
-    if situation.asked.forms is None or situation.may_reach_programs or _fires_triggers(situation):
+    # of a statement that is not read nobody knows the tables, and so their triggers
+    is_unread = StatementKind.UNKNOWN in situation.plan.kinds
+    if situation.asked.forms is None or is_unread or situation.may_reach_programs or _fires_triggers(situation):
         return own_values(values, flavor)
     return own_values(values, flavor, Sights(situation).without_bodies)
 

@@ -20,6 +20,7 @@ from binlane.precheck.situation.situation import Needs
 from binlane.schema.model import Column, Schema, Table
 from binlane.schema.programs import Program
 from binlane.sql.logged_statement import LoggedText
+from binlane.sql.parse.facts import StatementKind
 from binlane.sql.programs.reach import Reach
 from binlane.work.files import WorkFolder
 from binlane.work.logged_statements import LaneStatement
@@ -136,6 +137,12 @@ def test_of_a_window_without_other_statements_only_what_it_sees_is_kept(
         ("INSERT INTO t VALUES (1)", {"triggers": (TRIGGER,)}, VARIABLES.keys()),
         ("INSERT INTO t VALUES (1)", {"triggers": (replace(TRIGGER, key=TableKey("shop", "u")),)}, {"time_zone"}),
         ("INSERT INTO t VALUES (1)", {"is_known": False}, VARIABLES.keys()),
+        ("INSERT INTO t VALUES (1)", {"kinds": {StatementKind.UNKNOWN: 1}}, VARIABLES.keys()),
+        (
+            "SET STATEMENT auto_increment_offset = (10 / 4) FOR INSERT INTO t VALUES (1)",
+            {},
+            {"time_zone", "div_precision_increment"},
+        ),
     ],
 )
 def test_of_a_window_with_statements_that_run_no_body_only_what_they_see_is_kept(
@@ -147,7 +154,8 @@ def test_of_a_window_with_statements_that_run_no_body_only_what_they_see_is_kept
     tables = schema(Table(KEY, "InnoDB", (Column("a", 1, "int", default=changes.get("default")),)))
     folder = WorkFolder(str(tmp_path), digests={})
     made = situation(
-        plan=replace(PLAN, written=frozenset({KEY})), tables=tables, needs=Needs(statements=True), plans=folder,
+        plan=replace(PLAN, written=frozenset({KEY}), kinds=changes.get("kinds", PLAN.kinds)),
+        tables=tables, needs=Needs(statements=True), plans=folder,
         read_statements=lambda: answers,
     )  # fmt: skip
     vars(made).update(may_reach_programs=changes.get("may_reach_programs", False), reach=Reach({}))

@@ -231,9 +231,7 @@ def _written_views(situation: Situation, views: Mapping[TableKey, str]) -> Itera
     wanted = [Difference(key, f"view {key}", "", "") for key in refused]
     for text, logged, keys, _ in reaching_statements(situation, situation.reach, wanted) if wanted else ():
         # one that cannot be read may change any
-        is_read = text is not None and (
-            text.facts.kind in (StatementKind.DML, StatementKind.LOAD_DATA) or text.facts.create_select
-        )
+        is_read = text is not None and text.facts.kind is not StatementKind.UNKNOWN and text.facts.may_change_rows
         for key in map(folded, text.facts.written) if text is not None and is_read else keys:
             if key in refused:
                 expected = f"no change of {described(refused[key])} through a view, whatever privileges it has"

@@ -75,7 +75,7 @@ class Sights:
             if number not in self._forms:
                 header = logged.header
                 text = LoggedText.of(header.first_seqno, header.source, logged.item, self.situation.plan.flavor)
-                as_plain = "" if text is None else plain(text.tokens)
+                as_plain = "" if text is None else plain(text.every_token)
                 # lists of literals are of one form, whatever their length
                 self._forms[number] = () if text is None else {as_plain, _LITERALS.sub("( ? )", as_plain)}
             if not self._forms[number] or any(map(sight.sees, self._forms[number])):

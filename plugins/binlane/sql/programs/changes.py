@@ -197,14 +197,6 @@ def object_of(tokens: Sequence[Token]) -> str:
     return "" if at is None else tokens[at].upper
 
 
-def altered_program(tokens: Sequence[Token], database: str) -> TableKey | None:
-    """The routine or view that ALTER changes, or gives other characteristics; None for every other statement."""
-    at = object_at(tokens)
-    if at is None or tokens[0].upper != "ALTER" or tokens[at].upper not in _FOLLOWED:
-        return None
-    return _named(tokens, at + 1, database)
-
-
 def _named(tokens: Sequence[Token], at: int, database: str) -> TableKey | None:
     # behind a dot each of these words is a name
     condition = tuple(token.upper for token in tokens[at : at + 3])
