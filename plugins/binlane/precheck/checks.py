@@ -32,6 +32,7 @@ from binlane.precheck.statements import (
     row_order,
     session_variables,
     statement_kinds,
+    tables_behind,
     time_zones,
     unsafe_bodies,
 )
@@ -129,6 +130,7 @@ CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {
     "partitions": partitions.check_partitions,
     "kept-rows": kept_rows.check_kept_rows,
     "ignored-errors": ignored_errors.check_ignored_errors,
+    "tables-behind": tables_behind.check_tables_behind,
     "fired-triggers": statements.check_fired_triggers,
     "stored-programs": statements.check_stored_programs,
     "account-programs": account_programs.check_account_programs,

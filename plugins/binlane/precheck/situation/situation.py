@@ -497,6 +497,46 @@ class Situation(TargetSituation):
             return found
         return self._compared(self.source_tables, renamed_alterations(behind, self.renaming))
 
+    def differences_of(self, names: Collection[TableKey]) -> Sequence[Difference]:
+        """The same of tables of any database that the window does not name, and that statements write all the same;
+        none of tables that the filter leaves out, that a server lacks, or that are altered in the window or behind it.
+        Raises SourceError."""
+        if self.source is None or self.source_tables is None:
+            return ()
+        wanted = {key for key in names if self._is_taken(key)} - set(map(self.compared, self.touched))
+        databases = frozenset(key.database for key in wanted) - self.tables.databases
+        source, target = self.source_tables, self.tables.with_more(self.planned.of(databases))
+        if databases:
+            source = source.with_more(self._source_of(self.source, databases))
+        tables = [target.table(key) for key in wanted if not self.plan.altered.names(key)]
+        keys = {table.key for table in tables if table is not None and source.table(table.key) is not None}
+        rules = rules_for(
+            source,
+            target,
+            complete_images=False,
+            # check `statement-engines` knows what a rollback leaves
+            allow_non_transactional=True,
+            collations=Collations(self.channel.collations).given,
+            by_statements=keys,
+        )
+        schemas = (without_altered_parents(each, self.plan.altered) for each in (source, target))
+        # which triggers a statement fires, check `fired-triggers` knows
+        found = [each for each in compare_schemas(*schemas, keys, rules) if each.what != "triggers"]
+        if any(one.severity is Severity.FATAL for one in found):
+            behind = self.source.altered_behind(whole=True)
+            later = Alterations() if behind is None else renamed_alterations(behind, self.renaming)
+            found = [each for each in found if not later.names(each.table)]
+        return found
+
+    def _is_taken(self, key: TableKey) -> bool:
+        """Whether the filter takes a table of the target."""
+        return self.selection.table(TableKey(self.renaming.source(key.database) or key.database, key.table)) is None
+
+    def _source_of(self, server: Source, databases: frozenset[str]) -> Schema:
+        """The source's definitions of further databases, in the target's names. Raises SourceError."""
+        read = server.ask(read_schema, sources_of(self.renaming, databases))
+        return renamed_schema(read, partial(name_of, self.renaming))
+
     def _changed_since(self) -> tuple[Difference, ...]:
         """Differences of the target's tables from those of before the window, but for those that are the source's."""
         found = [one for one in self._compared(self.planned) if one.severity is Severity.FATAL]
@@ -553,8 +593,7 @@ class Situation(TargetSituation):
 
         def is_compared(key: TableKey) -> bool:
             is_altered = any(each.names(key) for each in (plan.altered, *behind)) or self.may_have_dropped(key)
-            name = TableKey(self.renaming.source(key.database) or key.database, key.table)
-            return key not in self.touched and not is_altered and self.selection.table(name) is None
+            return key not in self.touched and not is_altered and self._is_taken(key)
 
         found = tuple(compare_followers(theirs, ours, parents, letters, is_compared))
         if not found:
@@ -584,8 +623,7 @@ class Situation(TargetSituation):
             asked |= more
             target = target.with_more(self.planned.of(more))
             if source is not self.planned and self.source is not None:
-                read = self.source.ask(read_schema, sources_of(self.renaming, more))
-                source = source.with_more(renamed_schema(read, partial(name_of, self.renaming)))
+                source = source.with_more(self._source_of(self.source, frozenset(more)))
 
     def _dropped(self, *behind: Alterations) -> Alterations | None:
         """The triggers that the window drops, or the log behind it; None for a window that is begun: all triggers were
