@@ -9,7 +9,9 @@ import pytest
 from binlane.model import Flavor, Item, ItemKind, LogPosition, SessionContext, TableKey
 from binlane.precheck.situation.situation import Needs
 from binlane.precheck.statements.body_parts import Body, bodies
+from binlane.precheck.statements.equal_documents import _Documents
 from binlane.precheck.statements.row_order import RowOrder, ends_at_equal_keys, takes_rows
+from binlane.schema.model import Column, Table
 from binlane.schema.programs import MODE, Program
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.programs.comparison import Difference
@@ -151,3 +153,17 @@ def test_a_table_takes_rows_by_each_form_of_a_query(sql: str, takes: bool, flavo
     text = LoggedText.of(5, LogPosition("binlog.000007", 4711), item, flavor)
     assert text is not None
     assert takes_rows(situation(texts=[text], needs=Needs(ddl=True))) is takes
+
+
+def test_numbers_of_a_table_that_a_body_fills_count_in_any_database() -> None:
+    numbered = Table(TableKey("crm", "log"), "InnoDB", (Column("id", 1, "int", auto_increment=True),))
+    made = situation(tables=schema(), planned=schema(numbered))
+    assert RowOrder(made).is_numbered(numbered.key)
+    assert not RowOrder(made).is_numbered(TableKey("crm", "other"))
+
+
+def test_documents_of_a_table_that_a_body_changes_count_in_any_database() -> None:
+    table = Table(TableKey("crm", "log"), "InnoDB", (Column("doc", 1, "json"), Column("id", 2, "int")))
+    documents = _Documents(situation(tables=schema(), planned=schema(table)), is_one_family=False)
+    assert documents._is_document(table.key, "DOC")
+    assert not documents._is_document(table.key, "id")

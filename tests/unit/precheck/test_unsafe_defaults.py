@@ -13,6 +13,7 @@ from binlane.precheck.situation.situation import Needs
 from binlane.schema.letter_case import lower
 from binlane.schema.model import Column, Generated, Table
 from binlane.schema.normalize import expression_sql, mariadb_default, mysql_default
+from binlane.schema.programs import Program
 from binlane.sql.parse.lexer import Dialect, Token, lex
 from binlane.sql.parse.unsafe import fills_by_default
 from binlane.work.logged_statements import LaneStatement
@@ -156,3 +157,36 @@ def test_the_default_is_that_of_the_table_which_the_server_means(name: str, sett
         transactions_with=lambda _: [(LaneStatement(0, header, item), header)],
     )
     assert [f"UUID() as the default of shop.{name}.c" in text for text in said(made, "unsafe-bodies")] == [True]
+
+
+@pytest.mark.parametrize(
+    ("body", "is_named"),
+    [
+        ("INSERT INTO crm.log (id) VALUES (NEW.id)", True),
+        ("INSERT INTO crm.log SET id = NEW.id", True),
+        ("BEGIN INSERT INTO crm.log (id, c) VALUES (NEW.id, 'given'); END", False),
+        ("INSERT INTO crm.other (id) VALUES (NEW.id)", False),
+    ],
+)
+def test_a_default_of_a_table_that_a_body_fills_counts_in_any_database(body: str, is_named: bool) -> None:
+    statement = b"INSERT INTO t (id) VALUES (1)"
+    item = Item(ItemKind.STATEMENT, statement, context=SessionContext(database="shop"))
+    header = BlockHeader(5, 5, 1, LogPosition("binlog.000007", 4711), "", 0.0)
+    columns = (Column("id", 1, "int"), Column("c", 2, "varchar", default="uuid()"))
+    log = Table(TableKey("crm", "log"), "InnoDB", columns)
+    plan = replace(PLAN, flavor=Flavor.MARIADB, written=frozenset({KEY}))
+    given = schema(Table(KEY, "InnoDB", columns[:1]), flavor=Flavor.MARIADB)
+    planned = schema(log, flavor=Flavor.MARIADB)
+    made = situation(target_of(Flavor.MARIADB), plan, given, planned=planned, needs=Needs(statements=True))
+    trigger = Program(KEY, "trigger", body, name="logging", time="AFTER INSERT")
+    vars(made.target).update(has_table=lambda key: True, makes_temporary_tables=False)
+    vars(made).update(
+        stored_triggers=((), (trigger,)),
+        stored_programs=((), ()),
+        program_names=frozenset(),
+        transactions_with=lambda _: [(LaneStatement(0, header, item), header)],
+    )
+    texts = said(made, "unsafe-bodies")
+    assert ["UUID() as the default of crm.log.c, of trigger shop.logging" in each for each in texts] == [
+        True
+    ] * is_named

@@ -339,6 +339,12 @@ class Situation(TargetSituation):
         return named if database is None else TableKey(database, named.table)
 
     @cached_property
+    def every_table(self) -> Schema:
+        """The target's databases as they are now, as far as the window names them, and all others as they were when it
+        was read: bodies behind its statements may write there."""
+        return self.planned.with_more(self.tables)
+
+    @cached_property
     def touched(self) -> frozenset[TableKey]:
         """The tables whose definitions decide whether the window arrives."""
         loaded = (key for key in self.plan.loaded if key not in self.tables.views)
@@ -514,8 +520,7 @@ class Situation(TargetSituation):
             source,
             target,
             complete_images=False,
-            # check `statement-engines` knows what a rollback leaves
-            allow_non_transactional=True,
+            allow_non_transactional=self.allow_nontransactional,
             collations=Collations(self.channel.collations).given,
             by_statements=keys,
         )
@@ -701,7 +706,7 @@ class Situation(TargetSituation):
         source, or for an archive of the target. Raises SourceError."""
         if self.source is not None:
             return self.source.ask(foreign_keys_as_they_are, self.selection, self.plans.window)
-        known = renamed_schema(self.planned.with_more(self.tables), self.renaming.source)
+        known = renamed_schema(self.every_table, self.renaming.source)
         return {key: table.foreign_keys for key, table in known.tables.items() if table.foreign_keys}
 
     def default_collations(self, databases: Collection[str]) -> Iterator[DefaultCollation]:

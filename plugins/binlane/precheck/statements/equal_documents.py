@@ -156,7 +156,7 @@ class _Documents:
 
     def _tables(self, key: TableKey) -> tuple[Table, ...]:
         """The table's definitions: of the source as they are now, of the target as they are before the window."""
-        sides = (self.situation.source_tables, self.situation.tables)
+        sides = (self.situation.source_tables, self.situation.every_table)
         found = (None if side is None else side.table(key) for side in sides)
         return tuple(table for table in found if table is not None)
 
@@ -199,7 +199,7 @@ class _Documents:
         source = self.situation.source_tables
         return frozenset(
             (self.situation.compared(key), column.name.lower())
-            for side in (self.situation.tables, *(() if source is None else (source,)))
+            for side in (self.situation.every_table, *(() if source is None else (source,)))
             for key, table in side.tables.items()
             for column in table.columns
             if column.data_type == "json"

@@ -266,7 +266,7 @@ class RowOrder:
     @cached_property
     def _numbered(self) -> frozenset[TableKey]:
         situation = self.situation
-        found = {key for key, table in situation.tables.tables.items() if table.auto_increment is not None}
+        found = {key for key, table in situation.every_table.tables.items() if table.auto_increment is not None}
         if situation.plan.altered.tables:
             for text in situation.every_text:
                 if "AUTO_INCREMENT" in text.words:

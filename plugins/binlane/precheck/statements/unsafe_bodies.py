@@ -21,6 +21,7 @@ from binlane.schema.model import Table
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.facts import StatementKind
 from binlane.sql.parse.other_answers import other_answer
+from binlane.sql.parse.row_order import inserted_in
 from binlane.sql.parse.unsafe import fills_by_default, of_server, unlogged_variable, unordered_limit
 from binlane.sql.programs.of_server import never_in_lane, value_of_server
 from binlane.sql.programs.reach import folded, names_in
@@ -79,6 +80,8 @@ def _bodies(situation: Situation, *, is_allowed: bool) -> Iterator[Finding]:
             what = other_answer(body.tokens)
         if what is not None:
             yield BodyPart(what, needs_rows=False)
+        for each in _defaults_behind(situation, body):
+            yield BodyPart(each, needs_rows=False)
 
     opens_views = situation.target.flavor is Flavor.MARIADB
     for _, logged, program, part in reaching(situation, find, by_definitions=opens_views):
@@ -112,20 +115,34 @@ def _written(situation: Situation, text: LoggedText, tables: Iterable[TableKey])
     return [key for key in tables if folded(key) in named]
 
 
+def _defaults_behind(situation: Situation, body: Body) -> Iterator[str]:
+    """Such defaults of the tables that a body fills."""
+    for each in inserted_in(body.tokens, body.database):
+        tokens = body.tokens[each.begin : each.end]
+        for column, what in _unsafe_of(situation, each.key).items():
+            if fills_by_default(tokens, " ".join(token.text for token in tokens), column):
+                yield f"{what} as the default of {each.key}.{column},"
+
+
 def _unsafe_defaults(situation: Situation) -> Iterator[tuple[TableKey, Mapping[str, str]]]:
     """By table, as the target compares it, the columns with such a default."""
-    sides = [situation.tables, *([] if situation.source_tables is None else [situation.source_tables])]
     unread, differs = situation.unread_tables, situation.target.flavor is not situation.plan.flavor
     for key in sorted({*situation.plan.written, *situation.plan.loaded, *unread}, key=str):
-        found = dict[str, str]()
+        found = dict(_unsafe_of(situation, key))
         if key in unread:
             found |= _of_table(unread[key], situation.target.flavor, differs=differs)
-        for side in sides:
-            table = side.table(key)
-            if table is not None:
-                found |= _of_table(table, side.flavor, differs=differs)
         if found:
             yield situation.compared(key), found
+
+
+def _unsafe_of(situation: Situation, key: TableKey) -> Mapping[str, str]:
+    found = dict[str, str]()
+    for side in (situation.every_table, situation.source_tables):
+        table = None if side is None else side.table(key)
+        if table is not None and side is not None:
+            differs = situation.target.flavor is not situation.plan.flavor
+            found |= _of_table(table, side.flavor, differs=differs)
+    return found
 
 
 def _of_table(table: Table, flavor: Flavor, *, differs: bool) -> Mapping[str, str]:
