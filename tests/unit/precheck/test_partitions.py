@@ -135,6 +135,12 @@ def test_a_statement_whose_trigger_takes_a_partition_of_other_rows_is_refused() 
     assert said(of(*DRIFTED, statements=["INSERT INTO v VALUES (1)"], triggers=[fires]), "partitions") == []
 
 
+def test_a_statement_whose_new_trigger_takes_a_partition_of_other_rows_is_refused() -> None:
+    made = "CREATE TRIGGER x AFTER INSERT ON u FOR EACH ROW DELETE FROM t PARTITION (p2)"
+    [found] = said(of(*DRIFTED, made, statements=["INSERT INTO u VALUES (1)"]), "partitions")
+    assert "partitions of a.t" in found
+
+
 def test_partitions_that_go_and_come_each_month_are_no_difference() -> None:
     """The source's definition is the one behind its own statements."""
     now, then = ranges(p2=20, p3=30), ranges(p1=10, p2=20)
