@@ -32,7 +32,7 @@ _INFO: Final = ("mariadb_backup_binlog_info", "xtrabackup_binlog_info")
 _CHECKPOINTS: Final = ("mariadb_backup_checkpoints", "xtrabackup_checkpoints")
 _TIMES: Final = ("mariadb_backup_info", "xtrabackup_info")
 _PREPARED: Final = frozenset({"log-applied", "full-prepared"})
-_PLACE: Final = re.compile(r"([!-~]{1,512})\s+(\d{1,19})(?:\s+([!-~\s]*))?\s*", re.ASCII)
+_PLACE: Final = re.compile(r"([!-~]{1,512})\s++(\d{1,19})(?:\s++([!-~\s]*+))?", re.ASCII)
 _GTIDS: Final = re.compile(
     r"(?:\d{1,10}-\d{1,10}-\d{1,20}(?:,|\Z))*|(?:[0-9a-f-]{36}(?::[0-9a-z_-]{1,65})+(?:,|\Z))*",
     re.ASCII | re.IGNORECASE,

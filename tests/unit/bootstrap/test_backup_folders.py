@@ -57,6 +57,8 @@ def test_a_backup_tells_when_it_was_begun_and_complete(name: str, tmp_path: Path
         (b"binlog.000007\t4\t0-1-x\n", PREPARED, "expected the source's log file, offset and GTID set"),
         (b"binlog.000007\t" + b"9" * 5000 + b"\n", PREPARED, "expected the source's log file, offset and GTID set"),
         (b"\n", PREPARED, "expected the source's log file, offset and GTID set"),
+        # in a time that grows with its length
+        (("binlog.000007\t4" + " " * 1_000_000 + "é").encode(), PREPARED, "expected the source's log file, offset and"),
         (b"binlog.000007\t4\t\xff\n", PREPARED, r"cannot be read: expected UTF-8, found 0xff"),
         (b"x" * (2 << 20), PREPARED, r"cannot be read: it has more than 1,048,576 bytes"),
         (b"b.000007\t4\n", b"backup_type = log-applied\nto_lsn = \n", "expected a number as to_lsn, found ''"),
