@@ -33,27 +33,61 @@ _COMMANDS: Final = frozenset(
     | {"source", "ssl_session_data_print", "status", "system", "tee", "use", "warnings"}
 )
 """What the servers' clients take for a command of their own at a statement's beginning: ``system`` runs programs."""
-_BEGIN: Final = re.compile(r"(?:\s|--\s[^\n]*|#[^\n]*|/\*.*?\*/)*(\w+|\()", re.DOTALL)
+_MANY: Final = "{1,20000}"
+"""Repetitions of a group at once: the way back costs memory for each, and a statement may have a gigabyte."""
+_SPACE: Final = re.compile(rf"(?:\s++|--(?=\s|\Z)[^\n]*+|\#[^\n]*+|/\*.*?\*/){_MANY}", re.DOTALL)
+_FIRST: Final = re.compile(r"\w++|\(")
 _WITHOUT_COMMANDS: Final = re.compile(
-    r"""(?: [^'"`\\/\#-] | \\N | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | `[^`]*`
-        | \#[^\n]*(?=\n|\Z) | --(?=\s|\Z)[^\n]*(?=\n|\Z) | -(?!-(?:\s|\Z))
-        | /\*! | /\*(?![M!])(?:[^*]|\*(?!/))*\*/ | /(?!\*) )*""",
+    rf"""(?: [^'"`\\/\#-]++ | \\N | \#[^\n]*+ | --(?=\s|\Z)[^\n]*+ | -(?!-(?:\s|\Z))
+        | /\*! | /\*(?![M!]).*?\*/ | /(?!\*)
+        | '[^'\\]{{0,1000}}+' | "[^"\\]{{0,1000}}+" | `[^`]{{0,1000}}+` ){_MANY}""",
     re.DOTALL | re.VERBOSE,
 )
 """Clients take a backslash outside of quotes and comments for a command, too. They read these by rules of their own:
 they know no sql_mode of the log."""
+_INSIDE: Final = {
+    "'": re.compile(rf"(?:[^'\\]++|\\.){_MANY}", re.DOTALL),
+    '"': re.compile(rf'(?:[^"\\]++|\\.){_MANY}', re.DOTALL),
+    "`": re.compile("[^`]++"),
+}
+"""What is inside of a long string, or one with escapes, by its quote."""
 
 
 def _is_for_client(statement: LoggedStatement) -> bool:
     """Whether a client sends the statement as it is, and runs nothing itself."""
-    begin = _BEGIN.match(statement.sql)
+    sql = statement.sql
+    first = _FIRST.match(sql, _behind(_SPACE, sql, 0))
     return (
-        begin is not None
-        and begin[1].lower() not in _COMMANDS
-        and ";;" not in statement.sql
-        and _WITHOUT_COMMANDS.fullmatch(statement.sql) is not None
+        first is not None
+        and first[0].lower() not in _COMMANDS
+        and ";;" not in sql
+        and _has_no_commands(sql)
         and statement.database.isprintable()
     )
+
+
+def _has_no_commands(sql: str) -> bool:
+    at = 0
+    while at < len(sql):
+        quote = sql[at]
+        if quote in _INSIDE:
+            end = _behind(_INSIDE[quote], sql, at + 1)
+            if sql[end : end + 1] != quote:
+                return False
+            end += 1
+        else:
+            end = _behind(_WITHOUT_COMMANDS, sql, at)
+        if end == at:
+            return False
+        at = end
+    return True
+
+
+def _behind(pattern: re.Pattern[str], sql: str, at: int) -> int:
+    """Where the repetitions of a pattern end."""
+    while (found := pattern.match(sql, at)) is not None:
+        at = found.end()
+    return at
 
 
 def row_sql(shown: Shown, *, for_client: bool = False) -> str:
