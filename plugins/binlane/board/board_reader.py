@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import logging
 import threading
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -30,7 +30,7 @@ from binlane.orchestration.commands.inspection.rows import LoggedTable, cells, n
 from binlane.orchestration.plan_file import read_plan
 from binlane.plan.segment.reader import RoutedTransaction, changed_rows
 from binlane.plan.transaction.parts import StatementPart
-from binlane.plan.window_plan import WindowPlan
+from binlane.plan.window_plan import LaneFile, WindowPlan
 from binlane.schema.model import Schema
 from binlane.servers.catalog import TableReader, read_schema
 from binlane.state.orders.skips import read_skip
@@ -46,7 +46,7 @@ from binlane.state.records.verifications import Suspect, read_drifted
 from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import read_open_window
 from binlane.work.files import WorkFolder
-from binlane.work.lane_files import block_outlines
+from binlane.work.lane_files import BlockOutline, block_outlines
 from binlane.work.plan_inputs import read_context, read_inputs
 from binlane.work.planned import read_transactions
 
@@ -58,6 +58,10 @@ _DRIFTED: Final = 50
 """Rows that are known to differ, on a channel's page."""
 _READING: Final = threading.Lock()
 """Held while a window's file is read as a whole: until its digest is compared it may be another one, of a gigabyte."""
+_LONGEST_WAIT: Final = 5.0
+"""Seconds for the files of other windows: a work folder that does not answer keeps its own pages waiting alone."""
+_MOST_OUTLINES: Final = 10_000
+"""Blocks of a lane file that are remembered; files with more are read for each request."""
 _Drifted: TypeAlias = tuple[tuple[Suspect, ...], list[models.DriftedRow]]
 """What was read of a channel, and how the page shows it."""
 
@@ -199,7 +203,7 @@ class BoardReader:
         for file in plan.files[lane]:
             if file.last_seqno <= after:
                 continue
-            with contextlib.closing(block_outlines(folder, file)) as outlines:
+            with contextlib.closing(outlines_of(folder, file)) as outlines:
                 behind = (each for each in outlines if each.header.last_seqno > after)
                 page = itertools.islice(behind, limit + 1 - len(found))
                 found += [_block(each.header, each, window, position) for each in page]
@@ -323,7 +327,7 @@ def plan_of(work: WorkFolder, window: PastWindow) -> tuple[WindowPlan, WorkFolde
 
 def _plans(work: WorkFolder) -> WorkFolder:
     try:
-        with _READING:
+        with _reading():
             return work.plans(read_inputs(work).key)
     except PlanError as exc:
         # its text has paths, and values of a damaged file
@@ -331,10 +335,37 @@ def _plans(work: WorkFolder) -> WorkFolder:
         raise NotFound("the window's files cannot be read; the web server's log says why") from exc
 
 
+@contextlib.contextmanager
+def _reading() -> Iterator[None]:
+    if not _READING.acquire(timeout=_LONGEST_WAIT):
+        raise NotFound("the files of another window are still being read; reload the page in a minute")
+    try:
+        yield
+    finally:
+        _READING.release()
+
+
+def outlines_of(folder: WorkFolder, file: LaneFile) -> Generator[BlockOutline]:
+    """The blocks of a lane file in order, remembered since its digest is compared over all of it, and a page asks each
+    few seconds. Raises PlanError as ``block_outlines`` does."""
+    if (found := _some_outlines(folder, file)) is not None:
+        yield from found
+    else:
+        yield from block_outlines(folder, file)
+
+
+@lru_cache(maxsize=64)
+def _some_outlines(folder: WorkFolder, file: LaneFile) -> tuple[BlockOutline, ...] | None:
+    """Of a lane file with no more than can be remembered; None for others."""
+    with contextlib.closing(block_outlines(folder, file)) as outlines:
+        found = tuple(itertools.islice(outlines, _MOST_OUTLINES + 1))
+    return found if len(found) <= _MOST_OUTLINES else None
+
+
 @lru_cache(maxsize=16)
 def _cached_plan(folder: WorkFolder, digest: str) -> WindowPlan:
     """The plan in a folder; cached, since plans never change. ``digest``: the one stored on the target."""
-    with _READING:
+    with _reading():
         return read_plan(folder, digest)
 
 
@@ -342,7 +373,7 @@ def _header(plan: WindowPlan, folder: WorkFolder, lane: int, first_seqno: int) -
     if lane in plan.all_lanes:
         for file in plan.files[lane]:
             if file.first_seqno <= first_seqno <= file.last_seqno:
-                with contextlib.closing(block_outlines(folder, file)) as outlines:
+                with contextlib.closing(outlines_of(folder, file)) as outlines:
                     for each in outlines:
                         if each.header.first_seqno == first_seqno:
                             return each.header
@@ -351,7 +382,7 @@ def _header(plan: WindowPlan, folder: WorkFolder, lane: int, first_seqno: int) -
 
 def _found(folder: WorkFolder, lane: int, header: BlockHeader, first: int) -> Generator[RoutedTransaction]:
     """The block's transactions from seqno ``first`` on."""
-    with _READING:
+    with _reading():
         inputs = read_inputs(folder)
         routing = read_context(folder.plans(inputs.key))
     first = max(header.first_seqno, first)

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from binlane.apply.target_state import SchemaChecks
 from binlane.board import record_models as models
-from binlane.board.board_reader import BoardReader, NotFound, folder_of, plan_of
+from binlane.board.board_reader import BoardReader, NotFound, folder_of, outlines_of, plan_of
 from binlane.board.gate import HIDDEN, as_user_may_read, gated
 from binlane.board.host import Host
 from binlane.config import ChannelConfig, DeclaredChannel, load_channel
@@ -23,7 +23,6 @@ from binlane.state.records.bootstraps import CopyRecord, CopyResult, read_copy
 from binlane.state.records.databases import DatabasePage, Search, read_databases
 from binlane.state.records.history import seconds_of
 from binlane.state.records.repairs import PastRepair, read_repairs
-from binlane.work.lane_files import block_outlines
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +113,7 @@ class Records:
         if lane in plan.all_lanes:
             for file in plan.files[lane]:
                 if file.first_seqno <= seqno <= file.last_seqno:
-                    with contextlib.closing(block_outlines(folder, file)) as outlines:
+                    with contextlib.closing(outlines_of(folder, file)) as outlines:
                         for header in (each.header for each in outlines):
                             if header.first_seqno <= seqno <= header.last_seqno:
                                 return models.TransactionPlace(

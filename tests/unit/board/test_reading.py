@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,10 @@ from binlane.connections import Endpoint, endpoint
 from binlane.errors import PlanError
 from binlane.health.airflow_runs import AirflowRuns
 from binlane.health.health import State
-from binlane.plan.window_plan import WindowPlan
+from binlane.model import BlockHeader, LogPosition, RowCounts
+from binlane.plan.window_plan import LaneFile, WindowPlan
 from binlane.work.files import WorkFolder
+from binlane.work.lane_files import BlockOutline
 
 CHANNEL = '[source]\nconnection = "{0}_source"\n[target]\nconnection = "{0}_target"\n'
 
@@ -95,3 +97,33 @@ def test_no_other_plan_than_the_target_s_is_parsed(
         folder.replace("plan.json", data)
         with pytest.raises(PlanError, match=r"key/plan\.json: expected (SHA-256 0000|the plan 1111)"):
             board_reader._cached_plan(folder, "1" * 64)
+
+
+def test_a_folder_that_does_not_answer_keeps_no_other_page_waiting_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(board_reader, "_LONGEST_WAIT", 0.05)
+    with board_reader._READING, pytest.raises(board_reader.NotFound, match="another window are still being read"):
+        board_reader._plans(WorkFolder(str(tmp_path)))
+    with board_reader._reading():
+        pass
+
+
+@pytest.mark.parametrize(("most", "reads"), [(2, 1), (1, 3)], ids=["few", "many"])
+def test_the_blocks_of_a_lane_file_are_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, reads: int
+) -> None:
+    made, folder = list[int](), WorkFolder(str(tmp_path))
+    header = BlockHeader(1, 1, 1, LogPosition("log", 1), "", 0.0)
+    outlines = [BlockOutline(header, number, frozenset(), RowCounts()) for number in range(2)]
+
+    def read(*_: object) -> Generator[BlockOutline]:
+        made.append(1)
+        yield from outlines
+
+    monkeypatch.setattr(board_reader, "block_outlines", read)
+    monkeypatch.setattr(board_reader, "_MOST_OUTLINES", most)
+    file = LaneFile(f"lanes/0000/{most}.parquet", 1, 1, 1, 1, 1, "0" * 64)
+    for _ in range(2):
+        assert list(board_reader.outlines_of(folder, file)) == outlines
+    assert len(made) == reads
