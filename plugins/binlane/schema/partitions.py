@@ -47,10 +47,15 @@ class Partition(NamedTuple):
         return tuple(map(comparable, self[:4]))
 
     @property
+    def rule_of_values(self) -> tuple[str, ...]:
+        """What says which rows it has, but for the columns, as servers of all versions spell it."""
+        return *self.names, comparable(self.description)
+
+    @property
     def rule(self) -> tuple[str, ...]:
         """All that says which rows it has, as servers of all versions spell it."""
         expressions = (_MODULO.sub("%", each) for each in (self.expression, self.sub_expression))
-        return *self.names, *map(comparable, expressions), comparable(self.description)
+        return *self.rule_of_values, *map(comparable, expressions)
 
     @property
     def place(self) -> str:
@@ -60,6 +65,25 @@ class Partition(NamedTuple):
 
     def __str__(self) -> str:
         return " ".join(filter(None, self))
+
+
+class PartitionChanges(NamedTuple):
+    """What statements between two definitions of a table have changed of its partitions."""
+
+    names: frozenset[str] = frozenset()
+    """In lower case, of the partitions that they have made or dropped."""
+    has_columns: bool = False
+    """Whether they may have changed names, types or collations of the columns that divide the rows."""
+
+    def rule_of(self, partition: Partition) -> tuple[str, ...]:
+        """What is compared of a partition."""
+        return partition.rule_of_values if self.has_columns else partition.rule
+
+    def __or__(self, other: PartitionChanges) -> PartitionChanges:
+        return PartitionChanges(self.names | other.names, self.has_columns or other.has_columns)
+
+
+NO_CHANGES: Final = PartitionChanges()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +114,9 @@ class Partitioning:
         """Whether servers of the other family put rows into other partitions."""
         return any(each.data_type in _HASHED_OTHERWISE for each in self.hashed)
 
-    def without(self, names: Collection[str]) -> list[tuple[str, ...]]:
-        """The rules of the partitions that have none of these names, which are in lower case."""
-        return [each.rule for each in self.partitions if lower(each.name) not in names]
+    def without(self, changed: PartitionChanges) -> list[tuple[str, ...]]:
+        """The rules of the partitions that no such change names."""
+        return [changed.rule_of(each) for each in self.partitions if lower(each.name) not in changed.names]
 
     def __str__(self) -> str:
         if not self.partitions:
@@ -103,18 +127,20 @@ class Partitioning:
 
 
 def differing_partitions(
-    source: Partitioning, target: Partitioning, rules: Rules, changed: Collection[str] = ()
+    source: Partitioning, target: Partitioning, rules: Rules, changed: PartitionChanges = NO_CHANGES
 ) -> tuple[str, str] | None:
     """What says that the name of a partition means other rows on the target: the source's and the target's; None if
     nothing does.
 
-    ``changed``: names, in lower case, of partitions that statements between the two definitions have made or dropped.
+    ``changed``: by statements between the two definitions.
     """
     if source.is_of_history and target.is_of_history:
         return None
     ours, theirs = source.without(changed), target.without(changed)
     if ours != theirs or source.algorithm != target.algorithm:
         return _shown(source, theirs, changed), _shown(target, ours, changed)
+    if changed.has_columns:
+        return None
     if not rules.same_flavor and target.is_of_one_family:
         return str(source), f"{target} of {OTHER_HASH}"
     collations = {lower(each.name): each.collation for each in (*target.hashed, *target.compared)}
@@ -128,10 +154,10 @@ def differing_partitions(
     return None
 
 
-def _shown(partitioning: Partitioning, others: Collection[tuple[str, ...]], changed: Collection[str]) -> str:
+def _shown(partitioning: Partitioning, others: Collection[tuple[str, ...]], changed: PartitionChanges) -> str:
     """With the first partition that the other server does not have."""
-    own = (each for each in partitioning.partitions if each.rule not in others and lower(each.name) not in changed)
-    first = next(own, None)
+    own = (each for each in partitioning.partitions if lower(each.name) not in changed.names)
+    first = next((each for each in own if changed.rule_of(each) not in others), None)
     return str(partitioning) if first is None else f"{partitioning}, {first.place}"
 
 

@@ -182,6 +182,60 @@ def test_what_leaves_the_partitions_explains_no_difference(sql: str) -> None:
     assert said(of(*DRIFTED, TRUNCATE, sql, behind=[sql]), "partitions") != []
 
 
+def hashed(count: int) -> Partitioning:
+    return Partitioning.of(TABLE, [Partition("HASH", "", f"p{at}", "", "`id`", "", "") for at in range(count)])
+
+
+@pytest.mark.parametrize(
+    ("target", "source", "sql"),
+    [
+        (4, 8, "ALTER TABLE a.t ADD PARTITION PARTITIONS 4"),
+        (4, 8, "ALTER TABLE a.t ADD PARTITION LOCAL PARTITIONS 4"),
+        (8, 4, "ALTER TABLE a.t COALESCE PARTITION 4"),
+    ],
+)
+def test_a_table_of_another_number_of_hashes_is_not_compared(target: int, source: int, sql: str) -> None:
+    first = "ALTER TABLE t TRUNCATE PARTITION p0"
+    assert said(of(hashed(target), hashed(source), sql, first), "partitions") == []
+    assert said(of(hashed(target), hashed(source), first, behind=[sql]), "partitions") == []
+    assert said(of(hashed(target), hashed(source), first), "partitions") != []
+
+
+def listed(collation: str, *, values: str = "'b'", name: str = "name") -> Partitioning:
+    column = Column(name, 2, "varchar", charset=collation.split("_")[0], collation=collation)
+    rows = [
+        Partition("LIST COLUMNS", "", part, "", f"`{name}`", each, "") for part, each in (("p1", "'a'"), ("p2", values))
+    ]
+    return Partitioning.of(Table(TABLE.key, "InnoDB", (column,)), rows)
+
+
+@pytest.mark.parametrize(
+    ("sql", "source"),
+    [
+        ("ALTER TABLE a.t CONVERT TO CHARACTER SET utf8mb4", listed("utf8mb4_general_ci")),
+        ("ALTER TABLE a.t MODIFY name VARCHAR(9) COLLATE utf8mb4_general_ci", listed("utf8mb4_general_ci")),
+        ("ALTER TABLE a.t CHANGE name title VARCHAR(9)", listed("latin1_swedish_ci", name="title")),
+        ("ALTER TABLE a.t RENAME COLUMN name TO title", listed("latin1_swedish_ci", name="title")),
+    ],
+)
+def test_columns_that_are_altered_explain_their_own_difference_alone(sql: str, source: Partitioning) -> None:
+    target, other = listed("latin1_swedish_ci"), listed("latin1_swedish_ci", values="'c'")
+    assert said(of(target, source, sql, TRUNCATE), "partitions") == []
+    assert said(of(target, source, TRUNCATE, behind=[sql]), "partitions") == []
+    assert said(of(target, source, TRUNCATE), "partitions") != []
+    [found] = said(of(other, source, sql, TRUNCATE), "partitions")
+    assert "p2 of 'b', found" in found
+    assert "as the source had it where the window begins" in found
+
+
+def test_the_name_of_the_table_is_none_of_its_partitions() -> None:
+    target, source = ranges(t=11, p1=20), ranges(t=10, p1=20, p2=30)
+    add = "ALTER TABLE t ADD PARTITION (PARTITION p2 VALUES LESS THAN (30))"
+    assert said(of(target, source, add, "ALTER TABLE t TRUNCATE PARTITION t"), "partitions") != []
+    both = "ALTER TABLE t DROP PARTITION IF EXISTS t, `P1`"
+    assert said(of(ranges(t=10, p1=20, p2=30), ranges(p2=30), both), "partitions") == []
+
+
 def test_a_table_that_one_server_lacks_is_not_compared() -> None:
     assert said(of(None, DRIFTED[1], TRUNCATE), "partitions") == []
     assert said(of(DRIFTED[0], None, TRUNCATE), "partitions") == []

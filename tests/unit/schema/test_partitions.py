@@ -9,7 +9,7 @@ import pytest
 from binlane.model import TableKey
 from binlane.schema.compare import Rules
 from binlane.schema.model import Column, Key, KeyColumn, Table
-from binlane.schema.partitions import Partition, Partitioning, differing_partitions
+from binlane.schema.partitions import Partition, PartitionChanges, Partitioning, differing_partitions
 
 NAME = Column("name", 2, "varchar", charset="utf8mb4", collation="utf8mb4_0900_ai_ci")
 TABLE = Table(
@@ -77,8 +77,8 @@ def test_partitions_that_statements_in_between_change_are_left_out() -> None:
     """The source has dropped p1 and made p3 where the target's window begins."""
     source, target = ranges(p2="20", p3="30"), ranges(p1="10", P2="20")
     assert differing_partitions(source, target, OURS) is not None
-    assert differing_partitions(source, target, OURS, {"p1", "p3"}) is None
-    other = differing_partitions(source, ranges(p1="10", p2="25"), OURS, {"p1", "p3"})
+    assert differing_partitions(source, target, OURS, PartitionChanges(frozenset({"p1", "p3"}))) is None
+    other = differing_partitions(source, ranges(p1="10", p2="25"), OURS, PartitionChanges(frozenset({"p1", "p3"})))
     assert other is not None
     assert other[0].endswith("p2 of 20")
     assert other[1].endswith("p2 of 25")

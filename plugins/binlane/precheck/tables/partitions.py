@@ -18,17 +18,23 @@ from binlane.precheck.statements.body_parts import Body, BodyPart, reaching
 from binlane.safe_text import shown
 from binlane.schema.compare import Severity, rules_for
 from binlane.schema.letter_case import ANY_CASE
-from binlane.schema.partitions import OTHER_HASH, Partitioning, differing_partitions
+from binlane.schema.partitions import NO_CHANGES, OTHER_HASH, PartitionChanges, Partitioning, differing_partitions
 from binlane.servers.partitions import read_partitioning
 from binlane.sql.logged_statement import LoggedText
-from binlane.sql.parse.partitions import changed_partitions, divides_anew, tables_by_partition, takes_partition
+from binlane.sql.parse.partitions import (
+    changed_partitions,
+    changes_columns,
+    divides_anew,
+    tables_by_partition,
+    takes_partition,
+)
 
 _NAMED: Final = re.compile(rb"\bPARTITION\b(?!\s+BY\b)", re.IGNORECASE)
 """What every statement has that names a partition; without the PARTITION BY of a window function."""
 _MOST_FINDINGS: Final = 20
 _TODO: Final = (
-    "the target would take other rows than the source did: ALTER TABLE .. PARTITION BY .. on the target, as SHOW "
-    "CREATE TABLE has it on the source, or set allow_unsafe in the channel's file, and copy the table again behind the "
+    "the target would take other rows than the source did: ALTER TABLE .. PARTITION BY .. on the target, as the source "
+    "had it where the window begins, or set allow_unsafe in the channel's file, and copy the table again behind the "
     "window (`binlane recopy CHANNEL --table ...`)"
 )
 
@@ -123,7 +129,7 @@ class _NamedPartitions:
             return ("partitions that every server fills alike", f"{target} of {OTHER_HASH}") if is_other else None
         named = situation.on_source(key)
         theirs = source.ask(read_partitioning, named)
-        if theirs is None or self._compared(theirs, target, frozenset()) is None:
+        if theirs is None or self._compared(theirs, target, NO_CHANGES) is None:
             return None
         changed = _changed(situation.every_text, key, situation.compared)
         found = None if changed is None else self._compared(theirs, target, changed)
@@ -132,21 +138,23 @@ class _NamedPartitions:
         behind = _changed(texts, named, ANY_CASE.table)
         return None if behind is None else self._compared(theirs, target, changed | behind)
 
-    def _compared(self, source: Partitioning, target: Partitioning, changed: frozenset[str]) -> tuple[str, str] | None:
+    def _compared(
+        self, source: Partitioning, target: Partitioning, changed: PartitionChanges
+    ) -> tuple[str, str] | None:
         rules = rules_for(self.situation.source_tables, self.situation.tables)
         return differing_partitions(source, target, rules, changed)
 
 
 def _changed(
     texts: Iterable[LoggedText], key: TableKey, compared: Callable[[TableKey], TableKey]
-) -> frozenset[str] | None:
-    """The names of a table's partitions that these statements add, drop, split or join, in lower case; None if one of
-    them may make another table of it. ``compared``: a name as the server compares it."""
+) -> PartitionChanges | None:
+    """What these statements change of a table's partitions; None if one of them may make another table of it, or divide
+    all of its rows anew. ``compared``: a name as the server compares it."""
 
     def is_it(other: TableKey | None) -> bool:
         return other is not None and compared(other) == compared(key)
 
-    found = frozenset[str]()
+    found = NO_CHANGES
     for text in texts:
         facts = text.facts
         if facts.may_define_any or any(is_it(TableKey(name, key.table)) for name in text.dropped_databases):
@@ -157,5 +165,6 @@ def _changed(
         is_made = is_first and (text.is_of_new_table or divides_anew(text.tokens))
         if is_made or any(map(is_it, chain(facts.dropped, facts.replaced, *facts.renames))):
             return None
-        found |= changed_partitions(text.tokens) if is_first else frozenset()
+        if is_first:
+            found |= PartitionChanges(changed_partitions(text.tokens), changes_columns(text.tokens))
     return found

@@ -14,10 +14,15 @@ _NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
 _PARTITION: Final = "PARTITION"
 _TAKING: Final = frozenset({"TRUNCATE", "DROP", "EXCHANGE", "CONVERT"})
 """Verbs of ALTER TABLE in front of PARTITION that take away the rows of the one that they name."""
-_CHANGING: Final = frozenset({"ADD", "DROP", "REORGANIZE", "COALESCE", "CONVERT", "TO"})
+_CHANGING: Final = frozenset({"ADD", "DROP", "REORGANIZE", "CONVERT", "TO"})
 """Verbs in front of PARTITION behind which some partitions have other names or bounds; ``CONVERT TABLE .. TO
 PARTITION`` among them."""
-_DIVIDING: Final = frozenset({("PARTITION", "BY"), ("REMOVE", "PARTITIONING")})
+_DIVIDING: Final = frozenset({("PARTITION", "BY"), ("REMOVE", "PARTITIONING"), ("COALESCE", _PARTITION)})
+_BY_NUMBER: Final = (_PARTITION, "PARTITIONS")
+"""``ADD PARTITION PARTITIONS 4``: of HASH and KEY, whose rows all go to other places."""
+_OF_COLUMNS: Final = frozenset({"MODIFY", "CHANGE", "PRIMARY", "UNIQUE"})
+_OF_COLUMNS_BEFORE: Final = frozenset({("CONVERT", "TO"), ("RENAME", "COLUMN")})
+_BEFORE_NAMES: Final = frozenset({"IF", "NOT", "EXISTS", "LOCAL", "NO_WRITE_TO_BINLOG"})
 
 
 def tables_by_partition(tokens: Sequence[Token], database: str) -> Iterator[TableKey]:
@@ -42,11 +47,36 @@ def takes_partition(tokens: Sequence[Token]) -> bool:
 
 
 def divides_anew(tokens: Sequence[Token]) -> bool:
-    """Whether a CREATE or ALTER TABLE says how all rows are divided."""
-    return not _DIVIDING.isdisjoint(pairwise(each.upper for each in tokens))
+    """Whether a CREATE or ALTER TABLE says how all rows are divided, or over how many partitions."""
+    words = [each.upper for each in tokens if each.upper not in _BEFORE_NAMES]
+    return any(pair in _DIVIDING or pair == _BY_NUMBER for pair in pairwise(words))
+
+
+def changes_columns(tokens: Sequence[Token]) -> bool:
+    """Whether an ALTER TABLE may change names, types or collations of the columns that divide the rows."""
+    words = [each.upper for each in tokens]
+    return not (_OF_COLUMNS.isdisjoint(words) and _OF_COLUMNS_BEFORE.isdisjoint(pairwise(words)))
 
 
 def changed_partitions(tokens: Sequence[Token]) -> frozenset[str]:
-    """All names, in lower case, in an ALTER TABLE that adds, drops, splits or joins partitions; none in any other."""
-    changes = any(word == _PARTITION and verb in _CHANGING for verb, word in pairwise(each.upper for each in tokens))
-    return frozenset(each.text.lower() for each in tokens if each.kind in _NAMES) if changes else frozenset()
+    """The names, in lower case, of all partitions in an ALTER TABLE that adds, drops, splits or joins some; none in any
+    other."""
+    if any(word == _PARTITION and verb in _CHANGING for verb, word in pairwise(each.upper for each in tokens)):
+        return frozenset(
+            name.lower()
+            for at, each in enumerate(tokens)
+            if each.upper == _PARTITION
+            for name in _listed(tokens, at + 1)
+        )
+    return frozenset()
+
+
+def _listed(tokens: Sequence[Token], at: int) -> Iterator[str]:
+    """The names of a list from ``at`` on, behind IF EXISTS and its like."""
+    while at < len(tokens) and tokens[at].upper in _BEFORE_NAMES:
+        at += 1
+    while at < len(tokens) and tokens[at].kind in _NAMES:
+        yield tokens[at].text
+        if not (at + 1 < len(tokens) and is_symbol(tokens[at + 1], ",")):
+            return
+        at += 2

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from binlane.errors import PrecheckError
+from binlane.orchestration.request import WindowRequest
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import Channel, ChannelOf, clean_servers, run_on
+from tests.integration.window.conftest import Channel, ChannelOf, clean_servers, last_gtid, run_on
 
 __all__ = ["clean_servers"]
 
@@ -94,6 +95,30 @@ def test_partitions_that_come_and_go_each_month_are_applied(channel_of: ChannelO
         )
         assert channel.run() is not None
         channel.assert_equal()
+
+
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def test_partitions_whose_number_or_columns_the_log_changes_are_applied(channel_of: ChannelOf, family: str) -> None:
+    """In the window, and behind its end."""
+    channel = channel_of(family, family)
+    divided = {name: DIVIDED[name] for name in ("hash", "keyed_by_text")}
+    channel.on_both("CREATE DATABASE app", *_tables(**divided))
+    run_on(
+        channel.source,
+        "ALTER TABLE app.hash ADD PARTITION PARTITIONS 4",
+        "ALTER TABLE app.hash TRUNCATE PARTITION p6",
+        "ALTER TABLE app.keyed_by_text TRUNCATE PARTITION p1",
+    )
+    end = last_gtid(channel.source)
+    run_on(
+        channel.source,
+        "ALTER TABLE app.keyed_by_text CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
+        "ALTER TABLE app.hash COALESCE PARTITION 3",
+        "ALTER TABLE app.hash TRUNCATE PARTITION p0",
+    )
+    assert channel.run(WindowRequest(end)) is not None
+    assert channel.run() is not None
+    channel.assert_equal()
 
 
 @requires_mysql
