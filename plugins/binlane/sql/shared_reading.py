@@ -189,12 +189,13 @@ def with_qualifiers_alone(sql: bytes, context: SessionContext, source: Reader) -
     except AmbiguousTextError:
         return sql
     names = b'`"' if dialect_of(context, source.flavor).ansi_quotes else b"`"
-    found = bytearray(sql)
-    for begin, end in reversed(places):
+    kept, behind = list[bytes](), 0
+    for begin, end in places:
         is_qualifier = sql[begin] in names and _QUALIFIES.match(sql, end) is not None
         if sql[begin] in _QUOTES and not is_qualifier:
-            found[begin + 1 : end - 1] = b""
-    return bytes(found)
+            kept.append(sql[behind : begin + 1])
+            behind = end - 1
+    return b"".join((*kept, sql[behind:]))
 
 
 def definition_as_read(text: str, sql_mode: str, source: Reader, target: Flavor) -> str:
