@@ -31,7 +31,7 @@ _SKIPPED: Final = frozenset(
     ("NEXT", "PREVIOUS", "FOR", "LOCK", "USE", "FORCE", "IGNORE", "PARTITION", "FROM", "RESPECT")
 )
 """First words of clauses that name no table."""
-_FROM_IN_CALLS: Final = ("EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "MID", "TRIM_ORACLE")
+FROM_IN_CALLS: Final = ("EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "MID", "TRIM_ORACLE")
 """Functions with a FROM of their own between their parentheses."""
 _MATCH_OPTIONS: Final = (
     ("WITH", "QUERY", "EXPANSION"),
@@ -341,4 +341,4 @@ def _is_no_clause(tokens: Sequence[Token], at: int, calls: Sequence[str]) -> boo
     if tokens[at].upper == "JOIN":
         return before.upper == "FOR"
     window = is_symbol(before, ")") and at + 1 < len(tokens) and tokens[at + 1].upper in ("FIRST", "LAST")
-    return window or before.upper == "SYSTEM_TIME" or (bool(calls) and calls[-1] in _FROM_IN_CALLS)
+    return window or before.upper == "SYSTEM_TIME" or (bool(calls) and calls[-1] in FROM_IN_CALLS)

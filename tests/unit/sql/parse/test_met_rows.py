@@ -33,6 +33,24 @@ from binlane.sql.parse.met_rows import met_rows
         ("REPLACE INTO hits VALUES (1, 1)", None),
         ("UPDATE hits SET n = n + 1 WHERE id = 1", None),
         ("DELETE FROM hits WHERE id = 1", None),
+        ("UPDATE hits SET s = CONVERT(s USING utf8mb4) WHERE id = 1", None),
+        ("UPDATE hits SET s = CHAR(65 USING latin1) WHERE id = 1", None),
+        ("UPDATE hits FORCE INDEX (a, b) SET n = 1 WHERE id = 1", None),
+        ("UPDATE hits PARTITION (p0, p1) SET n = 1 WHERE id = 1", None),
+        ("UPDATE (daily, hits) SET daily.n = 1", "a join"),
+        ("SET STATEMENT max_statement_time = 1 FOR UPDATE daily, hits SET daily.n = hits.n", "a join"),
+        ("BEGIN UPDATE hits SET n = 1; UPDATE daily, hits SET daily.n = hits.n; END", "a join"),
+        ("DELETE FROM daily USING daily, hits WHERE daily.n = CHAR(hits.n USING latin1)", "a join"),
+        (
+            "CREATE TRIGGER x AFTER UPDATE ON t FOR EACH ROW"
+            " BEGIN INSERT INTO hits VALUES (NEW.a, OLD.a); UPDATE daily SET n = 1 WHERE id = NEW.id; END",
+            None,
+        ),
+        ("INSERT INTO hits SELECT EXTRACT(YEAR FROM NOW())", None),
+        ("INSERT INTO hits VALUES ((SELECT TRIM('x' FROM 'xy')))", None),
+        ("INSERT INTO hits SELECT SUBSTRING('abc' FROM 2) FROM DUAL", None),
+        ("INSERT INTO hits SELECT TRIM('x' FROM (SELECT s FROM daily))", "a query"),
+        ("INSERT INTO hits SELECT TRIM('x' FROM s) FROM daily", "a query"),
     ],
 )
 def test_what_finds_rows_that_are_there_is_read(sql: str, what: str | None) -> None:
