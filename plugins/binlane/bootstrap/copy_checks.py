@@ -120,11 +120,15 @@ def _list(lines: Sequence[str]) -> str:
 
 
 def parents_left_out(tables: Collection[Table], selection: Selection) -> Iterator[str]:
-    """What a copy says of foreign keys whose parents the filter leaves out."""
+    """What a copy says of foreign keys whose parents the filter leaves out: a note for each parent."""
+    children: dict[TableKey, list[str]] = {}
     for table in sorted(tables, key=lambda each: str(each.key)):
         for each in keys_left_out(table, selection):
-            yield (
-                f"table {table.key}: foreign key {each.name} leads to {each.parent}, which the channel's filter leaves "
-                "out: unless somebody else keeps its rows on the target, ALTER TABLE .. DROP FOREIGN KEY "
-                f"{identifier(each.name)} there before the first run, or take both tables (docs/filters.md)"
-            )
+            children.setdefault(each.parent, []).append(f"{table.key} (DROP FOREIGN KEY {identifier(each.name)})")
+    for parent, keys in sorted(children.items(), key=lambda each: str(each[0])):
+        more = f" and {len(keys) - _SHOWN:,} more" if len(keys) > _SHOWN else ""
+        yield (
+            f"{parent}: {plural(len(keys), 'foreign key')} of copied tables to it, and the channel's filter leaves it "
+            "out: unless somebody else keeps its rows on the target, ALTER TABLE there before the first run, or take "
+            f"both tables (docs/filters.md): {', '.join(keys[:_SHOWN])}{more}"
+        )

@@ -305,7 +305,7 @@ class FirstCopy:
             rows=kept.rows + rows,
             others=len(definitions.behind_rows) + len(definitions.sequences),
             accounts=len(accounts.made),
-            notes=tuple(self._notes),
+            notes=bootstraps.bounded_notes(self._notes),
             attempts=attempts,
             asked=_asked(self.options),
             channel_uuid=str(uuid4()),

@@ -36,6 +36,8 @@ class Values:
 
     expected: str
     has: Callable[[Any], bool]
+    most: int = 0
+    """Characters that are written at most; 0: as many as the server takes."""
 
 
 def _integer(low: int, high: int) -> Values:
@@ -54,7 +56,8 @@ def _pattern(expected: str, pattern: str) -> Values:
 
 def _text(most: int) -> Values:
     """What JSON makes of a text takes up to twenty times its bytes, and a page of the board reads many rows."""
-    return Values(f"a text of at most {most:,} characters", lambda value: type(value) is str and len(value) <= most)
+    expected = f"a text of at most {most:,} characters"
+    return Values(expected, lambda value: type(value) is str and len(value) <= most, most)
 
 
 def _words(*words: str) -> Values:
@@ -256,7 +259,8 @@ VALUES: Final[Mapping[str, Mapping[str, Values]]] = {
 
 
 class CheckedColumn(TypeDecorator[Any]):
-    """The type of a column as the server has it; a value that the column may not hold is an error when it is read."""
+    """The type of a column as the server has it; a value that the column may not hold is an error when it is read, and
+    a text that is too long already when it is written."""
 
     impl: TypeEngine[Any] = String()
     cache_ok = True
@@ -275,6 +279,16 @@ class CheckedColumn(TypeDecorator[Any]):
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         """The server's own type."""
         return self.impl_instance
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
+        """A value as it is written. Raises StateSchemaError for a text that no command would read again."""
+        most = self._values.most
+        if most and isinstance(value, str) and len(value) > most:
+            raise StateSchemaError(
+                f"target: {self.where}: expected {self._values.expected} to write, found {len(value):,}: nothing was "
+                "written. Name fewer databases in one command or window, and report it to binlane's developers"
+            )
+        return value
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
         """A value as it is read. Raises StateSchemaError."""

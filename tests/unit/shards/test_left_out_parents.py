@@ -39,6 +39,13 @@ def test_a_key_with_an_action_is_none_that_a_target_may_lack(action: str) -> Non
 
 def test_each_of_them_is_said() -> None:
     [first, second] = parents_left_out([TABLE, Table(TableKey("shop", "articles"), "InnoDB", ())], SELECTION)
-    assert first.startswith("table shop.orders: foreign key f;`k leads to crm.customers, which the channel's filter")
-    assert "DROP FOREIGN KEY `f;``k` there" in first
-    assert "crm.regions" in second
+    assert first.startswith("crm.customers: 1 foreign key of copied tables to it, and the channel's filter")
+    assert "shop.orders (DROP FOREIGN KEY `f;``k`)" in first
+    assert second.startswith("crm.regions")
+
+
+def test_a_fleet_has_one_note_for_a_parent() -> None:
+    tables = [replace(TABLE, key=TableKey(f"shop{number:04}", "orders")) for number in range(3_000)]
+    notes = [*parents_left_out(tables, SELECTION)]
+    assert [one.split(":")[0] for one in notes] == ["crm.customers", "crm.regions"]
+    assert all("3,000 foreign keys" in one and one.endswith(" and 2,980 more") for one in notes)

@@ -12,8 +12,10 @@ import pytest
 
 from binlane.errors import StateSchemaError
 from binlane.state.carried.temporary_tables import copy_name, read_copies
+from binlane.state.json_columns import text_of
+from binlane.state.records.bootstraps import bounded_notes
 from binlane.state.stored_values import VALUES, CheckedColumn, checked, unexpected
-from binlane.state.tables import channels, databases, ddl, metadata, suspects, temporary, windows
+from binlane.state.tables import bootstraps, channels, databases, ddl, metadata, suspects, temporary, windows
 from tests.parsing import parsed
 
 BINLANE = Path(__file__).parents[3] / "plugins" / "binlane"
@@ -57,6 +59,23 @@ REFUSED = [
 def test_an_unexpected_value_is_named_with_its_column(column: object, value: object) -> None:
     with pytest.raises(StateSchemaError, match=rf"target: binlane\.{column}: expected .*, found "):
         checked(column, value)  # type: ignore[arg-type]
+
+
+def test_a_text_that_could_not_be_read_again_is_not_written() -> None:
+    known = bootstraps.c.outcome.type
+    assert isinstance(known, CheckedColumn)
+    most = 1 << 23
+    assert known.process_bind_param("x" * most, Mock()) == "x" * most
+    with pytest.raises(StateSchemaError, match=r"binlane.bootstraps.outcome: .* found 8,388,609: nothing was written"):
+        known.process_bind_param("x" * (most + 1), Mock())
+    assert known.process_bind_param(None, Mock()) is None
+
+
+def test_the_notes_of_a_copy_have_room_in_its_record() -> None:
+    notes = bounded_notes(["\U0001f600" * 5_000] * 40_000)
+    assert VALUES["bootstraps"]["outcome"].has(text_of(notes))
+    assert notes[-1] == "and 39,600 more notes"
+    assert bounded_notes(["a", "b"]) == ("a", "b")
 
 
 @pytest.mark.parametrize(("attempt", "is_read"), [("0a0a0a0a", True), ("0a0a0a0a` -- ", False), ("x", False)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from pymysql.converters import escape_string
@@ -22,6 +22,11 @@ TABLE, VIEW = "table", "view"
 _ACCOUNT: Final = "account"
 TABLES: Final[tuple[Table, ...]] = (bootstrap_objects, bootstraps)
 """Tables whose rows stay when the channel's row is created: the copy's own record is updated after that."""
+
+
+_MOST_NOTES: Final = 400
+_LONGEST_NOTE: Final = 1_500
+"""Characters; JSON makes twelve of each at most, and the column has 8 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,12 @@ class CopyResult:
     """Tables that were continued behind the rows of an earlier attempt."""
     channel_uuid: str = ""
     """Of the channel's row that the copy makes: one of another uuid is somebody else's."""
+
+
+def bounded_notes(notes: Sequence[str]) -> tuple[str, ...]:
+    """The notes of a copy as its record has room for: the first ones, and how many more there are."""
+    kept = [one if len(one) <= _LONGEST_NOTE else f"{one[:_LONGEST_NOTE]} ..." for one in notes[:_MOST_NOTES]]
+    return (*kept, *([f"and {len(notes) - _MOST_NOTES:,} more notes"] if len(notes) > _MOST_NOTES else ()))
 
 
 @dataclass(frozen=True, slots=True)
