@@ -61,8 +61,8 @@ def compare_followers(
     for child, parent in sorted({pair for side in sides for pair in side}, key=str):
         if parent not in reached or child not in ours or child not in theirs or not is_compared(theirs[child]):
             continue
-        pairs = (side.get((child, parent), ()) for side in sides)
-        for each in foreign_key_differences(theirs[child], *pairs, letters):
+        one, other = (side.get((child, parent), ()) for side in sides)
+        for each in foreign_key_differences(theirs[child], one, other, letters):
             if each.severity is Severity.FATAL:
                 yield each
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -60,8 +60,8 @@ def test_equal_keys_are_no_difference_nor_are_those_of_tables_that_do_not_follow
 def test_a_key_that_one_server_has_or_that_does_something_else_is_named(
     ours: tuple[ForeignKey, ...], theirs: tuple[ForeignKey, ...]
 ) -> None:
-    sides = (schema(a__p=(), a__c=keys) for keys in (ours, theirs))
-    assert found(*sides) != []
+    source, target = (schema(a__p=(), a__c=keys) for keys in (ours, theirs))
+    assert found(source, target) != []
 
 
 def test_keys_that_change_no_rows_are_not() -> None:
@@ -86,7 +86,12 @@ def test_names_are_compared_as_the_servers_do() -> None:
 
 
 def test_databases_that_are_not_known_yet_are_those_of_children_at_any_distance() -> None:
-    every = {"a__p": (), "a__c": (foreign_key("a.p"),), "b__g": (foreign_key("a.c"),), "d__x": (foreign_key("b.g"),)}
+    every: dict[str, Any] = {
+        "a__p": (),
+        "a__c": (foreign_key("a.p"),),
+        "b__g": (foreign_key("a.c"),),
+        "d__x": (foreign_key("b.g"),),
+    }
     near = schema("a", **every)
     assert databases_of_followers([P], [replace(near, references=frozenset())], AS_TYPED) == set()
     assert databases_of_followers([P], [near], AS_TYPED) == {"b", "d"}

@@ -524,9 +524,9 @@ class Situation(TargetSituation):
             collations=Collations(self.channel.collations).given,
             by_statements=keys,
         )
-        schemas = (without_altered_parents(each, self.plan.altered) for each in (source, target))
+        source, target = (without_altered_parents(each, self.plan.altered) for each in (source, target))
         # which triggers a statement fires, check `fired-triggers` knows
-        found = [each for each in compare_schemas(*schemas, keys, rules) if each.what != "triggers"]
+        found = [each for each in compare_schemas(source, target, keys, rules) if each.what != "triggers"]
         if any(one.severity is Severity.FATAL for one in found):
             behind = self.source.altered_behind(whole=True)
             later = Alterations() if behind is None else renamed_alterations(behind, self.renaming)

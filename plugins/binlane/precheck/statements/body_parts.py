@@ -73,13 +73,14 @@ Find: TypeAlias = Callable[[Body], Iterator[BodyPart]]
 
 
 def reaching(
-    situation: Situation, find: Find, *, by_definitions: bool = False
+    situation: Situation, find: Find, *, by_definitions: bool = False, every: Sequence[Body] | None = None
 ) -> Iterator[tuple[LoggedText | None, LaneStatement, str, BodyPart]]:
     """Each statement that reaches a body in which ``find`` finds parts: its text, and the body's name.
 
-    ``by_definitions``: also definitions of views, for which a MariaDB server calls their functions.
+    ``by_definitions``: also definitions of views, for which a MariaDB server calls their functions. ``every``: all
+    bodies, if they are known already.
     """
-    found = [(body, part) for body in bodies(situation) for part in find(body)]
+    found = [(body, part) for body in (bodies(situation) if every is None else every) for part in find(body)]
     if not found:
         return
     wanted = [body.difference for body, _ in found]

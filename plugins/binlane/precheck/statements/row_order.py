@@ -142,7 +142,7 @@ class RowOrder:
 
     def behind(self) -> Iterator[Finding]:
         """What is behind statements."""
-        for text, logged, program, part in reaching(self.situation, self._of_body):
+        for text, logged, program, part in reaching(self.situation, self._of_body, every=self.every_body):
             if part.needs_rows and (text is None or self._takes_settled_rows(text)):
                 continue
             if part.numbers and not takes_number(logged):
@@ -181,29 +181,34 @@ class RowOrder:
 
     def _beside(self, body: Body) -> Beside:
         """What else is done for each row: by triggers of the same table, and by the routines that the body calls."""
-        own = [each for each in self._bodies if each.events and each.difference.key == body.difference.key]
-        changed = {key for each in own if body.events for key in writes(each.tokens, each.database)}
-        fired = [each for each in own if each.name != body.name and not each.events.isdisjoint(body.events)]
+        own = self._by_key.get(folded(body.difference.key), ()) if body.events else ()
+        same = [each for each in own if each.events and each.difference.key == body.difference.key]
+        changed = {key for each in same for key in writes(each.tokens, each.database)}
+        fired = [each for each in same if each.name != body.name and not each.events.isdisjoint(body.events)]
         return Beside(changed, (*fired, *self._called_by(body)), self.bases_of)
 
     def _called_by(self, body: Body) -> Iterator[Body]:
         """The routines that a body calls, also behind others."""
-        routines = defaultdict[TableKey, list[Body]](list)
-        for each in self._bodies:
-            if is_routine(each.difference.key):
-                routines[folded(each.difference.key)].append(each)
         seen, left = {folded(body.difference.key)}, [body]
         while left:
             caller = left.pop()
             for name in map(folded, names_in(caller.tokens, caller.database)):
-                if name not in seen and name in routines:
+                if name not in seen and is_routine(name) and name in self._by_key:
                     seen.add(name)
-                    left += routines[name]
-                    yield from routines[name]
+                    left += self._by_key[name]
+                    yield from self._by_key[name]
 
     @cached_property
-    def _bodies(self) -> Sequence[Body]:
+    def every_body(self) -> Sequence[Body]:
+        """All bodies behind the window's statements, by ``bodies``."""
         return list(bodies(self.situation))
+
+    @cached_property
+    def _by_key(self) -> Mapping[TableKey, Sequence[Body]]:
+        found = defaultdict[TableKey, list[Body]](list)
+        for each in self.every_body:
+            found[folded(each.difference.key)].append(each)
+        return dict(found)
 
     def bases_of(self, key: TableKey) -> Collection[TableKey]:
         """The tables of which a view shows rows, by any query that it has; of another name the name itself."""

@@ -47,7 +47,7 @@ def _findings(situation: Situation) -> Iterator[Finding]:
             keys[str(key)] = key
             yield BodyPart(str(key), needs_rows=False, reads=changed)
 
-    for text, logged, program, part in reaching(situation, of_body):
+    for text, logged, program, part in reaching(situation, of_body, every=rows.every_body):
         if part.reads is None or (
             text is not None and not part.reads.isdisjoint(map(ANY_CASE.table, text.facts.written))
         ):

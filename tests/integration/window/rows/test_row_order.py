@@ -130,7 +130,7 @@ JOINING = (
     (("10.11", "11.8"), BY_QUERY),
 )
 """Servers, and the number of refused statements."""
-NOT_READ = (
+SET_ALONE = (
     "UPDATE p JOIN q ON q.id = p.id SET p.v = p.v + 1, q.v = q.v + 1",
     "UPDATE p JOIN q ON q.id = p.id SET p.w = p.v, p.v = 5",
     "UPDATE p SET w = v, v = 5 WHERE id IN (SELECT v FROM q)",
@@ -302,7 +302,7 @@ def test_what_an_update_sets_and_reads_is_refused_where_servers_join_it_otherwis
         "CREATE VIEW tenant_1.both_of AS SELECT p.id, p.v AS other, p.w FROM tenant_1.p JOIN tenant_1.q ON q.id = p.id",
     )
     channel.on_both(*keyed)
-    run_on(channel.source, "USE tenant_1", "SET binlog_format = STATEMENT", *NOT_READ)
+    run_on(channel.source, "USE tenant_1", "SET binlog_format = STATEMENT", *SET_ALONE)
     assert channel.run() is not None
     run_on(channel.source, "USE tenant_1", "SET binlog_format = STATEMENT", *SET_AND_READ)
     if refused:
