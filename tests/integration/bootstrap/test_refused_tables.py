@@ -226,3 +226,19 @@ def test_a_table_that_takes_numbers_from_a_copied_sequence_is_not_refused(mariad
     assert mariadb.cli("doctor", CHANNEL) == 0
     assert mariadb.cli("bootstrap", CHANNEL) == 0
     assert mariadb.target.query("SELECT id, v FROM app.t ORDER BY id") == [(7, 1), (8, 2)]
+
+
+def test_a_table_that_computes_under_the_mode_of_oracle_is_not_refused(mariadb: Channel) -> None:
+    """Newer servers show ``oracle_schema.concat(..)`` for it."""
+    run_on(
+        mariadb.source,
+        "CREATE DATABASE app",
+        "SET sql_mode = 'ORACLE'",
+        "CREATE TABLE app.t (a VARCHAR(9), b VARCHAR(20) AS (a || 'x') VIRTUAL, c VARCHAR(9) DEFAULT SUBSTR('abc', 2), "
+        "d VARCHAR(9) AS (REPLACE(TRIM(a), 'a', NULL)) STORED)",
+        "INSERT INTO app.t (a) VALUES (' a '), (NULL)",
+    )
+    assert mariadb.cli("bootstrap", CHANNEL) == 0
+    rows = "SELECT a, b, c, d FROM app.t ORDER BY a"
+    assert mariadb.target.query(rows) == mariadb.source.query(rows)
+    assert mariadb.target.query("SELECT a, b FROM app.t ORDER BY a") == [(None, "x"), (" a ", " a x")]

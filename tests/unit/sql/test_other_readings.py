@@ -180,8 +180,9 @@ def test_six_digits_of_a_version_are_read_as_the_source_reads_them(version: tupl
 
 
 def test_the_quotes_of_a_long_text_are_emptied_in_a_time_that_grows_with_its_length() -> None:
-    sql = b"INSERT INTO `app`.`t` VALUES " + b",".join([b"('%s')" % (b"x" * 2_000)] * 8_000)
+    kept = b"`%s`.a" % (b"x" * 2_000)
+    sql = b"INSERT INTO `app`.`t` VALUES " + b",".join([b"('x', %s)" % kept] * 16_000)
     begun = time.process_time()
     found = with_qualifiers_alone(sql, SessionContext(database="app"), READERS[0])
     assert time.process_time() - begun < 2
-    assert found == b"INSERT INTO `app`.`` VALUES " + b",".join([b"('')"] * 8_000)
+    assert found == b"INSERT INTO `app`.`` VALUES " + b",".join([b"('', %s)" % kept] * 16_000)

@@ -17,7 +17,7 @@ from typing import Final
 
 from binlane.model import Flavor
 from binlane.sql.parse.cursor import is_symbol
-from binlane.sql.parse.functions import BEFORE_PARENTHESIS, BUILTIN, LATER
+from binlane.sql.parse.functions import BEFORE_PARENTHESIS, BUILTIN, LATER, OWN_SCHEMAS
 from binlane.sql.parse.lexer import Token, TokenKind
 
 _TYPES: Final = """
@@ -121,12 +121,17 @@ def _is_known(tokens: Sequence[Token], at: int, flavor: Flavor) -> bool:
     if begin > 1 and tokens[begin - 1].upper == "FOR" and tokens[begin - 2].upper == "PERIOD":
         return True
     if begin < at:
-        return False
+        # as MariaDB shows what sql_mode=ORACLE computes: oracle_schema.concat(`a`,`b`)
+        is_own = flavor is Flavor.MARIADB and begin == at - 2 and tokens[begin].text.lower() in OWN_SCHEMAS
+        return is_own and _is_built_in(named, flavor)
     if named.upper == "OF" and at > 0 and tokens[at - 1].upper == "MEMBER":
         # MySQL's operator for JSON arrays; MariaDB has the word for names
         return True
-    name = named.text.upper()
-    return named.upper in _NO_CALL or name in BUILTIN[flavor] or name in LATER[flavor]
+    return named.upper in _NO_CALL or _is_built_in(named, flavor)
+
+
+def _is_built_in(name: Token, flavor: Flavor) -> bool:
+    return name.text.upper() in BUILTIN[flavor] or name.text.upper() in LATER[flavor]
 
 
 def _is_list_of_columns(tokens: Sequence[Token], at: int) -> bool:

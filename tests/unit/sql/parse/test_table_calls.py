@@ -38,6 +38,9 @@ ELSEWHERE: Final = (
     ("CREATE TABLE t (a TEXT DEFAULT (1 + `Sys_Eval` ('id')))", "Sys_Eval()"),
     ("CREATE TABLE t (a TEXT DEFAULT app.f(1))", "f()"),
     ("CREATE TABLE t (a TEXT DEFAULT (`abs`(f(1))))", "f()"),
+    ("CREATE TABLE t (a TEXT DEFAULT mariadb_schema.sys_eval('id'))", "sys_eval()"),
+    ("CREATE TABLE t (a TEXT DEFAULT app.oracle_schema.concat('id'))", "concat()"),
+    ("CREATE TABLE t (a TEXT DEFAULT app.concat('id'))", "concat()"),
     ("CREATE TABLE t (a INT AS (f(1)) VIRTUAL)", "f()"),
     ("CREATE TABLE t (a INT CHECK (f(a)))", "f()"),
     ("CREATE TABLE t (a INT CHECK (EXISTS(f(1))))", "f()"),
@@ -67,6 +70,15 @@ def test_the_server_s_own_functions_and_names_are_no_calls(sql: str) -> None:
 @pytest.mark.parametrize(("sql", "call"), ELSEWHERE)
 def test_a_function_that_is_not_built_in_is_found(sql: str, call: str, flavor: Flavor) -> None:
     assert called_elsewhere(_tokens(sql, flavor), flavor) == call
+
+
+@pytest.mark.parametrize("name", ["concat", "SUBSTR", "`replace`", "trim", "ltrim", "rtrim", "lpad", "rpad", "decode"])
+@pytest.mark.parametrize("schema", ["oracle_schema", "`MARIADB_SCHEMA`", "maxdb_schema"])
+def test_mariadb_s_own_functions_have_a_schema(schema: str, name: str) -> None:
+    """As it shows what is computed under sql_mode=ORACLE."""
+    sql = f"CREATE TABLE t (a TEXT GENERATED ALWAYS AS ({schema}.{name}(`b`,`c`)) VIRTUAL)"
+    assert called_elsewhere(_tokens(sql, Flavor.MARIADB), Flavor.MARIADB) is None
+    assert called_elsewhere(_tokens(sql, Flavor.MYSQL), Flavor.MYSQL) is not None
 
 
 HISTORY: Final = "CREATE TABLE t (x INT) WITH SYSTEM VERSIONING PARTITION BY SYSTEM_TIME INTERVAL"
