@@ -10,7 +10,7 @@ from typing import Protocol
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
-from binlane.state.records.bootstraps import DONE, TABLE, Bootstrap, Size, copied_bytes
+from binlane.state.records.bootstraps import CopySums, Size, copied_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +35,16 @@ class CopyState:
         return max(self.all_bytes - self.bytes, 0) / rate if rate > 0 else None
 
 
-def standing_of(copy: Bootstrap) -> CopyState:
+def standing_of(copy: CopySums) -> CopyState:
     """The state of an unfinished copy, from its record on the target."""
-    tables = [each for obj, each in copy.made.items() if obj.kind == TABLE]
-    copied, seconds = sum(each.bytes for each in tables), copy.attempt_seconds
+    seconds = copy.attempt_seconds
     return CopyState(
-        tables=len(tables),
-        finished=sum(each.state == DONE for each in tables),
-        rows=sum(each.rows for each in tables),
-        bytes=copied,
-        all_bytes=sum(each.size.bytes for each in tables),
-        bytes_per_second=max(copied - copy.attempt_bytes, 0) / seconds if seconds else 0.0,
+        tables=copy.tables,
+        finished=copy.finished,
+        rows=copy.rows,
+        bytes=copy.bytes,
+        all_bytes=copy.all_bytes,
+        bytes_per_second=max(copy.bytes - copy.attempt_bytes, 0) / seconds if seconds else 0.0,
     )
 
 

@@ -10,14 +10,14 @@ from binlane.health.durations import span
 from binlane.lazy_dataclass import dataclass
 from binlane.model import plural, size_text
 from binlane.state.leases import bootstrap_lease, holder
-from binlane.state.records.bootstraps import Bootstrap, read_bootstrap
+from binlane.state.records.bootstraps import CopySums, read_sums
 
 
 @dataclass(frozen=True, slots=True)
 class FirstCopy:
     """An unfinished first copy."""
 
-    record: Bootstrap
+    record: CopySums
     connection: int | None
     """The connection of the target that holds its lease; None: no attempt is running."""
 
@@ -36,7 +36,7 @@ class FirstCopy:
 
 def read_first_copy(connection: Any, channel: str) -> FirstCopy | None:
     """The channel's unfinished first copy; None if there is none."""
-    record = read_bootstrap(connection, channel)
+    record = read_sums(connection, channel)
     return None if record is None else FirstCopy(record, holder(connection, bootstrap_lease(channel)))
 
 

@@ -208,6 +208,25 @@ def test_the_status_of_a_copy_that_begins_says_that_it_runs(
         assert "first copy, running: connection" in capsys.readouterr().out
 
 
+def test_a_look_at_a_copy_of_a_fleet_reads_no_list_of_its_objects(
+    mariadb: Channel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(mariadb)
+    assert copy_until(mariadb, rows, "copy_chunk", 12, die) == -signal.SIGKILL
+    run_on(
+        mariadb.target,
+        "INSERT INTO binlane.bootstrap_objects (channel, kind, object_schema, object_name, state, copied_rows, "
+        f"source_rows, source_bytes) SELECT '{CHANNEL}', 'table', 'fleet', CONCAT('t', seq), 'planned', 0, 9, 1000 "
+        "FROM shop.seq_1_to_5000",
+    )
+    capsys.readouterr()
+    monkeypatch.setattr("binlane.driver.wire.LARGEST_LOOK", 1 << 20)
+    assert mariadb.cli("status", "--all", "--json") == 0
+    [listed] = json.loads(capsys.readouterr().out)
+    [found] = listed["health"]["findings"]
+    assert "of 5,003 tables" in found["text"]
+
+
 def test_the_status_of_an_unfinished_copy_says_how_far_it_has_come(
     mariadb: Channel, capsys: pytest.CaptureFixture[str]
 ) -> None:

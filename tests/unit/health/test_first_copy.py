@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from binlane.health.first_copy import FirstCopy
-from binlane.model import LogPosition, SchemaObject
+from binlane.model import LogPosition
 from binlane.state.channels import Watermark
-from binlane.state.records.bootstraps import DONE, PLANNED, TABLE, Bootstrap, ObjectProgress, Size
+from binlane.state.records.bootstraps import CopySums
 
 MIB = 1 << 20
 MARK = Watermark(0, LogPosition("binlog.1", 4), "", 0.0, "")
-MADE = {
-    SchemaObject(TABLE, "shop", "a"): ObjectProgress(DONE, 10, None, 0, Size(10, 100 * MIB)),
-    SchemaObject(TABLE, "shop", "b"): ObjectProgress(PLANNED, 50, None, 0, Size(100, 300 * MIB)),
-}
-COPY = Bootstrap(("shop",), "s", MARK, 2, MADE, "", attempt_seconds=10.0, attempt_bytes=50 * MIB)
+COPY = CopySums(
+    MARK, attempts=2, tables=2, finished=1, rows=60, bytes=250 * MIB, all_bytes=400 * MIB, open_tables=(),
+    attempt_seconds=10.0, attempt_bytes=50 * MIB,
+)  # fmt: skip
 
 
 def test_a_running_copy_has_its_rate_and_the_time_that_is_left() -> None:

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Final
 
 from binlane.health.first_copy import FirstCopy, standing_text
 from binlane.model import plural
 from binlane.orchestration.terminal import Grid, View
-from binlane.state.records.bootstraps import DONE, TABLE
-
-_SHOWN: Final = 10
-"""Tables that are named."""
 
 
 def copy_view(name: str, found: FirstCopy) -> View:
@@ -27,11 +22,7 @@ def copy_view(name: str, found: FirstCopy) -> View:
     head.row("snapshot", f"{copy.snapshot.source}")
     head.row("copied", standing_text(standing))
     head.row("rows", f"{standing.rows:,}")
-    open_tables = sorted(
-        ((obj, each) for obj, each in copy.made.items() if obj.kind == TABLE and each.state != DONE and each.rows),
-        key=lambda found: -found[1].size.bytes,
-    )
-    for number, (obj, each) in enumerate(open_tables[:_SHOWN]):
+    for number, (obj, each) in enumerate(copy.open_tables):
         label = "" if number else "open tables"
         head.row(label, f"{obj.database}.{obj.name}: {each.rows:,} of about {plural(each.size.rows, 'row')}")
     return [head]

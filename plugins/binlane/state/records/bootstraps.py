@@ -7,7 +7,23 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any, Final, NamedTuple
 
 from pymysql.converters import escape_string
-from sqlalchemy import ColumnElement, Connection, Row, Table, delete, func, insert, or_, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Float,
+    Row,
+    Table,
+    case,
+    delete,
+    func,
+    insert,
+    literal_column,
+    or_,
+    select,
+    text,
+    type_coerce,
+    update,
+)
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition, SchemaObject
@@ -101,6 +117,7 @@ def copied_bytes(size: Size, rows: int, *, is_done: bool) -> int:
 
 
 _ALMOST: Final = 0.99
+_OPEN_TABLES: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +150,28 @@ class Bootstrap:
     def done(self) -> frozenset[SchemaObject]:
         """The tables with all rows of ``snapshot``."""
         return frozenset(obj for obj, copying in self.made.items() if copying.state == DONE)
+
+
+@dataclass(frozen=True, slots=True)
+class CopySums:
+    """An unfinished first copy, for people who look at it: sums, however many objects it has."""
+
+    snapshot: Watermark
+    attempts: int
+    tables: int
+    finished: int
+    """Tables with all of their rows."""
+    rows: int
+    """Committed rows of all tables."""
+    bytes: int
+    """The copied part of ``all_bytes``."""
+    all_bytes: int
+    """The source's estimate of all tables' bytes."""
+    open_tables: tuple[tuple[SchemaObject, ObjectProgress], ...]
+    """The largest tables with some of their rows."""
+    attempt_seconds: float
+    """As ``Bootstrap`` has them, and ``attempt_bytes``."""
+    attempt_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +217,50 @@ def read_copy(connection: Connection, channel: str) -> CopyRecord | None:
     )
 
 
-def read_bootstrap(connection: Connection, channel: str) -> Bootstrap | None:
-    """The channel's unfinished first copy; None if there is none."""
+def _unfinished(connection: Connection, channel: str) -> Row[Any] | None:
     seconds = func.timestampdiff(text("MICROSECOND"), bootstraps.c.attempt_at, NOW).label("attempt_micros")
     row = connection.execute(select(bootstraps, seconds).where(bootstraps.c.channel == channel)).one_or_none()
-    if row is None or row.finished_for is not None:
+    return None if row is None or row.finished_for is not None else row
+
+
+def read_sums(connection: Connection, channel: str) -> CopySums | None:
+    """The channel's unfinished first copy; None if there is none. One row, and some of open tables: who looks at a
+    fleet's copy has no room for all of its objects."""
+    row = _unfinished(connection, channel)
+    if row is None:
+        return None
+    c = bootstrap_objects.c
+    of_tables = c.channel == channel, c.kind == TABLE
+    # as ``copied_bytes``; with decimal numbers the servers would round the quotient
+    part = c.copied_rows * literal_column("1e0") / func.greatest(func.coalesce(c.source_rows, 0), 1)
+    part = func.floor(c.source_bytes * func.least(part, literal_column(f"{_ALMOST}e0")))
+    copied = type_coerce(case((c.state == DONE, c.source_bytes), else_=part), Float)
+    finished = case((c.state == DONE, 1), else_=0)
+    summed = select(
+        func.count(), func.sum(finished), func.sum(c.copied_rows), func.sum(copied), func.sum(c.source_bytes)
+    ).where(*of_tables)
+    tables, *sums = connection.execute(summed).one()
+    done, rows, copied_now, everything = (int(one or 0) for one in sums)
+    names = (c.kind, c.object_schema, c.object_name, c.state, c.copied_rows, c.source_rows, c.source_bytes)
+    still_open = select(*names).where(*of_tables, c.state != DONE, c.copied_rows != 0)
+    found = connection.execute(still_open.order_by(c.source_bytes.desc()).limit(_OPEN_TABLES))
+    open_tables = tuple(
+        (
+            SchemaObject(one.kind, one.object_schema, one.object_name),
+            ObjectProgress(one.state, one.copied_rows, None, 0, Size(one.source_rows or 0, one.source_bytes or 0)),
+        )
+        for one in found
+    )
+    return CopySums(
+        _snapshot(row), row.attempts, int(tables), done, rows, copied_now, everything, open_tables,
+        (row.attempt_micros or 0) / 1e6, row.attempt_bytes or 0,
+    )  # fmt: skip
+
+
+def read_bootstrap(connection: Connection, channel: str) -> Bootstrap | None:
+    """The channel's unfinished first copy with each of its objects, for who copies; None if there is none."""
+    row = _unfinished(connection, channel)
+    if row is None:
         return None
     objects = connection.execute(select(bootstrap_objects).where(bootstrap_objects.c.channel == channel))
     return Bootstrap(
