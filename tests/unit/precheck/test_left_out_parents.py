@@ -39,7 +39,7 @@ def of(
     return situation(
         target_of(ask=lambda _, parent: has_rows if parent == key.parent else None),
         replace(PLAN, **window),
-        schema(Table(CHILD, "InnoDB", (Column("customer", "int", "int", nullable=nullable),), foreign_keys=(key,))),
+        schema(Table(CHILD, "InnoDB", (Column("customer", 1, "int", nullable=nullable),), foreign_keys=(key,))),
         selection=selection,
         **changes,
     )
