@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -70,4 +71,5 @@ def test_no_more_is_read_than_is_written(name: str) -> None:
     with pytest.raises(
         PlanError, match=rf"\$\.{name}: expected at most {len(written)}, got {len(written) + 1}; they are"
     ):
-        WindowFacts.from_json(dataclasses.replace(FACTS, **{name: (*written, written[0])}).to_json())
+        changed: dict[str, Any] = {name: (*written, written[0])}
+        WindowFacts.from_json(dataclasses.replace(FACTS, **changed).to_json())
