@@ -68,8 +68,9 @@ def test_no_more_is_read_than_is_written(name: str) -> None:
     """The board reads those of many windows."""
     assert WindowFacts.from_json(FACTS.to_json()) == FACTS
     written = getattr(FACTS, name)
+    changed: dict[str, Any] = {name: (*written, written[0])}
+    longer = dataclasses.replace(FACTS, **changed)
     with pytest.raises(
         PlanError, match=rf"\$\.{name}: expected at most {len(written)}, got {len(written) + 1}; they are"
     ):
-        changed: dict[str, Any] = {name: (*written, written[0])}
-        WindowFacts.from_json(dataclasses.replace(FACTS, **changed).to_json())
+        WindowFacts.from_json(longer.to_json())
