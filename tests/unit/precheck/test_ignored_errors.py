@@ -13,6 +13,7 @@ from binlane.plan.transaction.altered_tables import Alterations
 from binlane.precheck.situation.situation import Needs, Situation
 from binlane.schema.model import ForeignKey, Schema, Table
 from binlane.servers.check_constraints import NOT_ENFORCED, is_of_json, query_of_clauses
+from binlane.shards.selection import Selection
 from tests.unit.precheck.situations import PLAN, applying, said, schema, situation, target_of
 
 CHILD, PARENT = TableKey("shop", "child"), TableKey("shop", "parent")
@@ -95,6 +96,40 @@ def test_a_foreign_key_of_one_server_alone_is_named_where_its_error_is_ignored(s
 def test_what_ends_with_an_error_is_not_looked_at(sql: str) -> None:
     """And neither are the children of a table that only gets rows."""
     assert said(of(sql, WITH, WITHOUT, (("a > 1",), ("a > 1",))), "ignored-errors") == []
+
+
+@pytest.mark.parametrize(
+    ("sql", "excluded"),
+    [
+        (INSERT, "shop.parent"),
+        ("DELETE IGNORE FROM parent", "shop.child"),
+        ("DELETE IGNORE FROM parent", "other.child"),
+    ],
+)
+def test_a_key_that_the_target_lacks_by_the_filter_has_a_way_out_of_its_own(sql: str, excluded: str) -> None:
+    source = tables(*([] if excluded == "other.child" else [KEY]), elsewhere=excluded == "other.child")
+    [found] = said(of(sql, source, WITHOUT, selection=Selection(exclude_tables=(excluded,))), "ignored-errors")
+    assert ", found none; " in found
+    assert "take both tables, or have the source log rows" in found
+    assert "give the target's table" not in found
+    assert said(of(sql, source, source, selection=Selection(exclude_tables=(excluded,))), "ignored-errors") == []
+    [other] = said(of(sql, source, WITHOUT, selection=Selection(exclude_tables=("shop.x",))), "ignored-errors")
+    assert "give the target's table the source's constraints" in other
+    [extra] = said(of(sql, WITHOUT, source, selection=Selection(exclude_tables=(excluded,))), "ignored-errors")
+    assert "give the target's table the source's constraints" in extra
+
+
+def test_other_keys_beside_one_that_the_filter_takes_away_are_named_beside_it() -> None:
+    other = ForeignKey("g", ("q",), TableKey("shop", "u"), ("id",), "RESTRICT", "RESTRICT")
+    chosen = Selection(exclude_tables=("shop.parent",))
+    first, second = said(of(INSERT, tables(KEY, other), WITHOUT, selection=chosen), "ignored-errors")
+    assert "expected (p) to shop.parent (id)" in first
+    assert "(q)" not in first
+    assert "expected (q) to shop.u (id)" in second
+    assert "give the target's table" in second
+    [alone] = said(of(INSERT, tables(KEY, other), tables(KEY), selection=chosen), "ignored-errors")
+    assert "(p)" not in alone
+    assert "give the target's table" in alone
 
 
 @pytest.mark.parametrize("is_source", [True, False])

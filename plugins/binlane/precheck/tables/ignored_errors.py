@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain, islice
 from typing import Final, NamedTuple
 
@@ -18,7 +19,7 @@ from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
 from binlane.schema.compare import Severity, foreign_key_texts
 from binlane.schema.letter_case import LetterCase
-from binlane.schema.model import ForeignKey, Schema
+from binlane.schema.model import ForeignKey, Schema, Table
 from binlane.schema.normalize import comparable
 from binlane.servers.check_constraints import read_checks
 from binlane.sql.logged_statement import LoggedText
@@ -32,6 +33,12 @@ _TODO: Final = (
     "verify CHANNEL --full` names the statements), or set allow_unsafe in the channel's file, and copy the table again "
     "behind the window (`binlane recopy CHANNEL --table ...`)"
 )
+_TODO_LEFT_OUT: Final = (
+    "IGNORE leaves out other rows than on the source, whose key leads to or from a table that the filter leaves out: "
+    "for this window set allow_unsafe in the channel's file, and copy the table again behind it (`binlane recopy "
+    "CHANNEL --table ...`); for later ones take both tables, or have the source log rows for the statement "
+    "(binlog_format = ROW): docs/filters.md"
+)
 
 
 class _Constraints(NamedTuple):
@@ -40,6 +47,7 @@ class _Constraints(NamedTuple):
     what: str
     source: str
     target: str
+    todo: str = _TODO
 
 
 def check_ignored_errors(situation: Situation) -> Iterator[Finding]:
@@ -63,7 +71,7 @@ def _findings(situation: Situation) -> Iterator[Finding]:
                 seen.add((situation.compared(key), takes_away))
                 for each in _differing(situation, key, takes_away=takes_away):
                     where = f"{text.where}: {each.what}"
-                    yield Finding(Severity.FATAL, where, each.source, each.target, _TODO, text.seqno)
+                    yield Finding(Severity.FATAL, where, each.source, each.target, each.todo, text.seqno)
 
 
 def _differing(situation: Situation, key: TableKey, *, takes_away: bool) -> Iterator[_Constraints]:
@@ -75,10 +83,30 @@ def _differing(situation: Situation, key: TableKey, *, takes_away: bool) -> Iter
     for find in (_own_keys, *([_keys_of_children] if takes_away else [])):
         theirs, ours = (find(schema, key, letters) for schema in (source, target))
         if theirs != ours and not _is_altered_behind(situation, key):
-            yield _Constraints(f"foreign keys of {key}", _listed(theirs - ours), _listed(ours - theirs))
+            # the target lacks these by the filter, and gets them by no other way
+            filtered = (theirs - ours) & find(_to_left_out(situation, source), key, letters)
+            if filtered:
+                yield _Constraints(f"foreign keys of {key}", _listed(filtered), "none", _TODO_LEFT_OUT)
+            if theirs - filtered != ours:
+                yield _Constraints(f"foreign keys of {key}", _listed(theirs - ours - filtered), _listed(ours - theirs))
     checks = _checks(situation, key)
     if checks is not None and not _is_altered_behind(situation, key):
         yield checks
+
+
+def _to_left_out(situation: Situation, schema: Schema) -> Schema:
+    """The definitions with those foreign keys alone that lead to or from a table that the filter leaves out."""
+
+    def is_left_out(key: TableKey) -> bool:
+        database = situation.renaming.source(key.database)
+        return database is not None and situation.selection.table(TableKey(database, key.table)) is not None
+
+    def of_table(table: Table) -> Table:
+        has_all = is_left_out(table.key)
+        return replace(table, foreign_keys=tuple(k for k in table.foreign_keys if has_all or is_left_out(k.parent)))
+
+    references = frozenset(pair for pair in schema.references if any(map(is_left_out, pair)))
+    return replace(schema, tables={key: of_table(each) for key, each in schema.tables.items()}, references=references)
 
 
 def _own_keys(schema: Schema, key: TableKey, letters: LetterCase) -> frozenset[str]:
