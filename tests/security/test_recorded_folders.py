@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -171,6 +172,29 @@ def test_an_open_window_goes_on_in_a_work_folder_that_is_moved_with_its_files(
     (channel.work).rename(moved / CHANNEL)
     assert channel.cli("run", CHANNEL) == 0
     assert WorkFolder(str(moved)).child(CHANNEL).children() == (window["window"],)
+    channel.assert_equal()
+
+
+def test_a_finished_window_is_known_by_its_name_alone_behind_a_change_of_the_work_folder(channel: Channel) -> None:
+    """Its tasks may be cleared; they have the places of before."""
+    channel.traffic(30, mix=SMALL)
+    window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    channel.go_on(window)
+    [plans] = [one for one in Path(window["work"]).iterdir() if re.fullmatch("[0-9a-f]{16}", one.name)]
+    channel.write_channel(f'[work]\nuri = "{channel.project / "moved"}"\n')
+    done = steps.advance(channel.config, channel.endpoints, str(plans))
+    assert (done["window"], done["seqno"] > 0) == (window["window"], True)
+    assert steps.apply_lane(channel.config, channel.endpoints, str(plans), 1)["blocks"] == 0
+    assert steps.lanes_behind(channel.config, channel.endpoints, str(plans)) == {}
+    assert steps.adopt_plan(channel.config, channel.endpoints, window["work"]) == {"plan": None, "lanes": []}
+
+
+def test_an_answer_of_before_an_upgrade_has_no_digests(channel: Channel) -> None:
+    channel.traffic(30, mix=SMALL)
+    window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    folder = steps.inputs_folder(channel.config, channel.endpoints, {"work": window["work"]})
+    assert folder.uri == window["work"]
+    channel.go_on(window)
     channel.assert_equal()
 
 

@@ -296,7 +296,8 @@ def _kept_if_whole(folder: WorkFolder) -> Iterator[None]:
 def inputs_folder(channel: ChannelConfig, endpoints: Endpoints, window: Answer) -> WorkFolder:
     """The folder of a window that ``extract`` has answered, for the plan job: with the digests that the target has
     recorded of its files, and of a dry run, which the target does not know, those of the answer."""
-    folder = dataclasses.replace(_folders(channel).at(window["work"]), digests=window["inputs"])
+    # a run of before an upgrade has kept an answer without digests
+    folder = dataclasses.replace(_folders(channel).at(window["work"]), digests=window.get("inputs"))
     with engine_of(endpoints.target).connect() as connection:
         found = read_window(connection, channel.name, folder.name)
     if found is None or found.bounds.work.digests is None:
@@ -317,17 +318,20 @@ def adopt_plan(
 ) -> Answer:
     """Check the plan against source and target, store its digest, and return the lanes.
 
-    A dry run shows the plan and returns no lanes. There is none either if another run has read the window anew and
-    finished it. Raises PrecheckError before the first write, and PlanError for files that the plan job has not made.
+    A dry run shows the plan and returns no lanes. There is none either if the window is finished and its files are
+    removed, or if another run has read it anew and finished it. Raises PrecheckError before the first write, and
+    PlanError for files that the plan job has not made.
     ``stop_at``: a seqno, GTID or time inside the window at which the channel is to stop; ``highest``: the highest
     position of its lanes. ``plan_engine``: what made the plan, for people. ``made``: what another process's plan
     job has read and made (``work.plan_job.made``). ``by``: who asks for the stop; None: nobody knows.
     """
     from binlane.precheck.checks import check_window
 
-    folder = _folders(channel).at(work)
-    if _was_read_anew(channel, endpoints, folder):
-        log.info("another run has read this window's part of the log anew, and has finished it: nothing is left to do")
+    folder = _folders(channel).at(work, functools.partial(_is_finished, channel, endpoints))
+    if _is_done_without(channel, endpoints, folder):
+        log.info(
+            "the window, or another run that has read its part of the log anew, is finished: nothing is left to do"
+        )
         return {"plan": None, "lanes": []}
     folder = _as_made(channel, endpoints, folder, made)
     inputs = read_inputs(folder)
@@ -487,7 +491,7 @@ def _advanced(window: Window, conflicts: dict[str, int]) -> Answer:
 def _recorded(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> tuple[WorkFolder, Window]:
     """A plan's folder, with the digests that the target has recorded of its window's files; and the window. Raises
     PlanError for a window that the target does not have: nobody knows its files."""
-    named = _folders(channel).plans_at(plan_uri)
+    named = _folders(channel).plans_at(plan_uri, functools.partial(_is_finished, channel, endpoints))
     with engine_of(endpoints.target).connect() as connection:
         window = read_window(connection, channel.name, named.window.name)
     if window is None:
@@ -508,15 +512,25 @@ def _is_over(window: Window, plans: WorkFolder) -> bool:
     return window.is_finished and not plans.exists(files.PLAN)
 
 
-def _was_read_anew(channel: ChannelConfig, endpoints: Endpoints, folder: WorkFolder) -> bool:
-    """Whether a window without a plan was forgotten (``unplanned_window``), and the watermark has passed its begin."""
+def _is_finished(channel: ChannelConfig, endpoints: Endpoints, name: str) -> bool:
+    """Whether the target has finished the channel's window of that name."""
+    with engine_of(endpoints.target).connect() as connection:
+        window = read_window(connection, channel.name, name)
+    return window is not None and window.is_finished
+
+
+def _is_done_without(channel: ChannelConfig, endpoints: Endpoints, folder: WorkFolder) -> bool:
+    """Whether a window whose files are not there is finished; or was, without a plan, forgotten (``unplanned_window``),
+    and the watermark has passed its begin."""
     if folder.exists(files.MANIFEST):
         return False
     first = folder.name.partition("-")[0]
     with engine_of(endpoints.target).connect() as connection:
-        is_known = read_window(connection, channel.name, folder.name) is not None
+        window = read_window(connection, channel.name, folder.name)
         watermark = read_channel(connection, channel.name).watermark
-    return not is_known and first.isascii() and first.isdigit() and int(first) <= watermark.seqno
+    if window is not None:
+        return window.is_finished
+    return first.isascii() and first.isdigit() and int(first) <= watermark.seqno
 
 
 def _as_made(channel: ChannelConfig, endpoints: Endpoints, folder: WorkFolder, made: Digests | None) -> WorkFolder:

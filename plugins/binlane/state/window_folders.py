@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -53,11 +54,14 @@ class WindowFolders:
             )
         return self.all.child(window)
 
-    def at(self, uri: str) -> WorkFolder:
-        """The folder of a window that an earlier step has named. Raises PlanError for another place than a window's."""
+    def at(self, uri: str, is_finished: Callable[[str], bool] = lambda _: False) -> WorkFolder:
+        """The folder of a window that an earlier step has named. Raises PlanError for another place than a window's.
+
+        ``is_finished``: whether the target has finished the window of a name. That one's files are not needed, so the
+        place may be of before a change of ``work.uri``; the answer is by the name."""
         name = posixpath.basename(uri)
         folder = self.all.child(name) if _NAME.fullmatch(name) is not None else None
-        if folder is None or folder.uri != uri:
+        if folder is None or (folder.uri != uri and not is_finished(name)):
             raise PlanError(
                 f"channel {self.channel}: expected the folder of a window, {self.all.uri}/WINDOW, by work.uri of the "
                 f"channel file, found {uri[:200]!r} as an earlier step's answer; it is not read, because who may edit "
@@ -66,10 +70,10 @@ class WindowFolders:
             )
         return folder
 
-    def plans_at(self, uri: str) -> WorkFolder:
-        """The folder of a plan that an earlier step has named, in its window's. Raises PlanError as ``at``."""
+    def plans_at(self, uri: str, is_finished: Callable[[str], bool] = lambda _: False) -> WorkFolder:
+        """The folder of a plan that an earlier step has named, in its window's. As ``at``."""
         window, key = posixpath.split(uri)
-        folder = self.at(window)
+        folder = self.at(window, is_finished)
         if _KEY.fullmatch(key) is None:
             raise PlanError(
                 f"{folder.uri}: expected the folder of a plan, found {key[:80]!r} as an earlier step's answer, which "
