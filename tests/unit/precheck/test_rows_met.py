@@ -21,6 +21,9 @@ SINGLE: Final = (
     "INSERT INTO c (id, n, m) VALUES (NEW.id, NEW.n, 2)",
     "INSERT INTO c (id, n, m) VALUES (NEW.n, 1, NEW.m)",
     "INSERT INTO c (id, n, m) VALUES (NEW.n, 0, 0)",
+    "INSERT INTO c (id, n, m) SELECT NEW.id, NEW.n, 2",
+    "INSERT INTO c (n, id, m) SELECT NEW.n, NEW.id, NEW.m",
+    "INSERT INTO c (id, n, m) SELECT NEW.n, 1, NEW.m",
     "REPLACE INTO c (id, n, m) VALUES (NEW.id, NEW.n, NEW.m)",
     "REPLACE INTO c (id, n, m) VALUES (NEW.n, 1, NEW.m)",
     "REPLACE INTO c (id, n, m) VALUES (NEW.n, 0, 0)",
@@ -91,6 +94,15 @@ FOUND: Final = {
         "BEGIN IF UPDATING AND NEW.n THEN DELETE FROM c WHERE id = NEW.n; END IF;"
         " IF INSERTING AND NEW.n THEN INSERT INTO c (id, n) VALUES (NEW.n, 0); END IF; END",
         "BEGIN DELETE FROM c WHERE n = 1 OR m = NEW.m; INSERT INTO c (id, n, m) VALUES (NEW.id, 2, NEW.m); END",
+        "BEGIN DELETE FROM c WHERE id = OLD.id; INSERT INTO c (id, n) SELECT NEW.n, id FROM log; END",
+        "BEGIN DELETE FROM c WHERE id = OLD.id; INSERT INTO c SELECT log.*, NEW.id FROM log; END",
+        "BEGIN DELETE FROM c WHERE id = OLD.id; INSERT INTO c (id) SELECT NEW.id UNION SELECT 1; END",
+        "BEGIN DELETE FROM c WHERE id = OLD.id; INSERT INTO c (id) SELECT id FROM log; END",
+        "BEGIN DELETE FROM c WHERE id IN (OLD.id, NEW.code); INSERT INTO c (id, n) VALUES (NEW.id, NEW.n); END",
+        "BEGIN DELETE FROM c WHERE id IN (OLD.id, 7); INSERT INTO c (id, n) VALUES (NEW.id, NEW.n); END",
+        "BEGIN DELETE FROM c WHERE id = OLD.id OR n = NEW.id; INSERT INTO c (id, n) VALUES (NEW.id, NEW.n); END",
+        "BEGIN DELETE FROM c WHERE id = OLD.id OR id = 7; INSERT INTO c (id, n) VALUES (NEW.id, NEW.n); END",
+        "BEGIN DELETE FROM c WHERE id IN (OLD.n, NEW.n); INSERT INTO c (id, n) VALUES (NEW.n, 1); END",
     ),
     "a DELETE from a.c, which finds what the rows before have set,": (
         "BEGIN UPDATE c SET n = n + NEW.n WHERE id = 1; DELETE FROM c WHERE n > 100; END",
@@ -116,6 +128,22 @@ FOUND: Final = {
         "BEGIN DELETE FROM by_time WHERE at < NOW() - INTERVAL 30 DAY; INSERT INTO by_time (at) VALUES (NEW.ts); END",
         "BEGIN DELETE FROM by_time WHERE at < NOW() - INTERVAL 0 DAY;"
         " INSERT INTO by_time (at, n) VALUES (NOW(), NEW.n); END",
+        *(
+            f"BEGIN DELETE FROM by_time WHERE {condition}; INSERT INTO by_time (at, n) VALUES (NOW(), NEW.n); END"
+            for condition in (
+                "at < DATE_ADD(NOW(), INTERVAL 30 DAY)",
+                "at < DATE_SUB(NOW(), INTERVAL -30 DAY)",
+                "at < DATE_SUB(NOW(), INTERVAL 0 DAY)",
+                "at < DATE_SUB(NOW(), INTERVAL 1 SECOND)",
+                "at < ADDDATE(CURDATE(), 30)",
+                "at < DATE_SUB(NEW.ts, INTERVAL 30 DAY)",
+                "at > NOW() - INTERVAL 30 DAY",
+                "DATEDIFF(NOW(), at) < 30",
+                "DATEDIFF(NOW(), at) >= 0",
+                "DATEDIFF(NEW.ts, at) > 30",
+                "30 > DATEDIFF(NOW(), at)",
+            )
+        ),
     ),
     "a DELETE from a.by_day, which finds what the rows before have inserted,": (
         "BEGIN DELETE FROM by_day WHERE d < NOW() - INTERVAL 1 HOUR;"
@@ -140,6 +168,24 @@ NOT_FOUND: Final = (
     "BEGIN UPDATE c SET m = m + 1 WHERE id = NEW.m; DELETE FROM c WHERE n = OLD.n; END",
     "BEGIN IF NEW.n THEN INSERT INTO c (id, n) VALUES (NEW.id, NEW.n); END IF; DELETE FROM c WHERE n < 5; END",
     "BEGIN DELETE FROM by_time WHERE at < NOW() - INTERVAL 30 DAY; INSERT INTO by_time (at, n) VALUES (NOW(), 1); END",
+    *(
+        f"BEGIN DELETE FROM by_time WHERE {condition}; INSERT INTO by_time (at, n) VALUES (NOW(), 1); END"
+        for condition in (
+            "at < DATE_SUB(NOW(), INTERVAL 30 DAY)",
+            "at < SUBDATE(NOW(), INTERVAL 30 DAY)",
+            "at < SUBDATE(CURDATE(), 30)",
+            "at < DATE_ADD(CURRENT_TIMESTAMP, INTERVAL -30 DAY)",
+            "at < CURDATE() - INTERVAL 1 MONTH",
+            "NOW() - INTERVAL 30 DAY >= at AND n = 1",
+            "DATEDIFF(NOW(), at) > 30",
+            "30 <= DATEDIFF(CURDATE(), at)",
+        )
+    ),
+    "BEGIN DELETE FROM by_day WHERE d < CURDATE() - INTERVAL 7 DAY; INSERT INTO by_day VALUES (CURDATE(), 1); END",
+    "BEGIN DELETE FROM c WHERE id = OLD.id; INSERT INTO c (n, id) SELECT NEW.n, NEW.id FROM log WHERE x = NEW.m; END",
+    "BEGIN INSERT INTO c (id, m) SELECT NEW.id, 1; UPDATE c SET m = 5 WHERE id = NEW.id AND m = 1; END",
+    "BEGIN DELETE FROM c WHERE id IN (OLD.id, NEW.id); INSERT INTO c (id, n) VALUES (NEW.id, NEW.n); END",
+    "BEGIN DELETE FROM c WHERE id = OLD.id OR id = NEW.id; INSERT INTO c (id, n) VALUES (NEW.id, NEW.n); END",
     "BEGIN DELETE FROM c WHERE n = 1 AND m = NEW.m; INSERT INTO c (id, n, m) VALUES (NEW.id, 2, NEW.m); END",
     "BEGIN UPDATE c SET m = NEW.m WHERE id = NEW.id; INSERT INTO log VALUES (NEW.n); DELETE FROM acc WHERE n = 1; END",
 )

@@ -62,9 +62,18 @@ def given_to(upsert: Upsert, written: Table | None) -> Mapping[str, Sequence[Tok
     return dict(zip(columns, upsert.values, strict=True)) if len(columns) == len(upsert.values) else None
 
 
+def _selected(upsert: Upsert, written: Table | None) -> Mapping[str, Sequence[Token]]:
+    """What of the row at hand all rows of an INSERT's query have, by column."""
+    columns = upsert.columns or tuple(each.name.lower() for each in (() if written is None else written.columns))
+    if len(columns) != len(upsert.selected):
+        return {}
+    pairs = zip(columns, upsert.selected, strict=True)
+    return {name: value for name, value in pairs if (plain := plain_column(value)) and plain.qualifier in FIRING}
+
+
 def given_columns(upsert: Upsert, written: Table | None) -> Pairs:
     """The columns of a new row that get a value of the row at hand, or another name's, as it is."""
-    given = given_to(upsert, written) or {}
+    given = given_to(upsert, written) or _selected(upsert, written)
     return definitions(
         ((name, value) for name, value in ((name, plain_column(each)) for name, each in given.items()) if value),
         written,

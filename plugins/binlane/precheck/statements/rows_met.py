@@ -34,14 +34,18 @@ from binlane.schema.model import Column as Definition
 from binlane.schema.model import Table
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import Token, TokenKind
-from binlane.sql.parse.query_blocks import Column, conditions, plain_column
+from binlane.sql.parse.query_blocks import Column, call_end, conditions, items, plain_column
 from binlane.sql.parse.row_changes import INSERTED, RowChange, branches_before, row_changes
 from binlane.sql.parse.row_effects import PLAIN, has_row_beside, may_set_of_row, types_of_variables
 
 _SHOWN: Final = {"UPDATE": "an UPDATE of", "DELETE": "a DELETE from"}
 _MOMENTS: Final = ("NOW()", "CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP()")
-_WHOLE_UNITS: Final = frozenset({"MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR"})
+_TODAYS: Final = ("CURDATE()", "CURRENT_DATE", "CURRENT_DATE()")
+_WHOLE_DAYS: Final = frozenset({"DAY", "WEEK", "MONTH", "QUARTER", "YEAR"})
+_WHOLE_UNITS: Final = _WHOLE_DAYS | {"MINUTE", "HOUR"}
 """Units that are longer than what a column without fractions of a second leaves out."""
+_EARLIER_BY: Final = {"DATE_SUB": "", "SUBDATE": "", "DATE_ADD": "-", "ADDDATE": "-"}
+"""Functions that give an earlier time, with the sign of the interval that does."""
 _MADE_ONCE: Final = (PLAIN, "REPLACE")
 """INSERTs that leave their row whatever has been there."""
 
@@ -78,8 +82,17 @@ class _Placed(NamedTuple):
             found = given_columns(inserted, self.written)
         else:
             found = definitions(self.change.found_by, self.written)
+        return self._kept(found)
+
+    def _kept(self, pairs: Pairs) -> Pairs:
+        """Without the columns to which the body may have given another value in between."""
         kept = self.set_before
-        return [each for each in found if each[1].qualifier == "old" or (kept is not None and each[1].name not in kept)]
+        return [each for each in pairs if each[1].qualifier == "old" or (kept is not None and each[1].name not in kept)]
+
+    @property
+    def either(self) -> Iterator[Pairs]:
+        """For each column in which rows have the old value of the row at hand or its new one: both."""
+        return (self._kept(definitions(both, self.written)) for both in self.change.found_by_either)
 
     def agree(self, column: Definition, own: Definition) -> bool:
         """Whether different values of the row at hand find, or make, different rows."""
@@ -135,10 +148,16 @@ class RowsMet:
         # the keys of a row that is not there yet may be others in front of its INSERT
         if not self.body.is_before and any(each.body.is_before and "INSERT" in each.body.events for each in every):
             return False
-        pairs = [each.pairs for each in every]
-        common = frozenset.intersection(*(frozenset(column.name for column, _ in some) for some in pairs))
-        chosen = ([pair for pair in some if pair[0].name in common] for some in pairs)
-        return meet_nowhere(ways_of(self.told, some, each.agree) for some, each in zip(chosen, every, strict=True))
+        pairs = [[each.pairs, *each.either] for each in every]
+        common = frozenset.intersection(
+            *(frozenset(column.name for one in some for column, _ in one) for some in pairs)
+        )
+        return meet_nowhere(
+            frozenset[frozenset[tuple[str, str]]]().union(
+                *(ways_of(self.told, [pair for pair in one if pair[0].name in common], each.agree) for one in some)
+            )
+            for some, each in zip(pairs, every, strict=True)
+        )
 
     def _is_by_values(self, every: Sequence[_Placed]) -> bool:
         """Whether the body does the same for rows at hand that have some values in common, and finds other rows of the
@@ -191,32 +210,74 @@ def _leaves_out(found: _Placed, inserted: _Placed) -> bool:
 
 
 def _is_untrue(part: Sequence[Token], given: Mapping[str, Sequence[Token]], written: Table) -> bool:
-    middle = next((at for at, token in enumerate(part) if is_symbol(token, "=", "<", "<=")), len(part))
-    name = plain_column(part[:middle]) if middle else None
+    middle = next((at for at, token in enumerate(part) if is_symbol(token, "=", "<", "<=", ">", ">=")), len(part))
+    if not 0 < middle < len(part) - 1:
+        return False
+    lower, higher = part[:middle], part[middle + 1 :]
+    if is_symbol(part[middle], "="):
+        name = plain_column(lower)
+        column = None if name is None else column_of(written, name.name)
+        value = () if name is None else given.get(name.name, ())
+        one, another = literal_in(column, value), literal_in(column, higher)
+        return one is not None and another is not None and one != another
+    if is_symbol(part[middle], ">", ">="):
+        lower, higher = higher, lower
+    if (units := _units_of_now(lower, given, written)) is not None:
+        return _is_before_now(higher, units)
+    # no days are between the statement's time and the one of its row
+    between = (
+        list(items(higher[2:-1])) if _text(higher[:2]) == "DATEDIFF(" and call_end(higher, 1) + 1 == len(higher) else []
+    )
+    is_of_row = len(between) == 2 and _units_of_now(between[1], given, written) is not None
+    return is_of_row and _text(between[0]) in (*_MOMENTS, *_TODAYS) and _is_positive(lower)
+
+
+def _units_of_now(
+    tokens: Sequence[Token], given: Mapping[str, Sequence[Token]], written: Table
+) -> Collection[str] | None:
+    """Of a column in which the row gets the time of the statement, the units that are not shorter than what it leaves
+    out of that; None of anything else."""
+    name = plain_column(tokens) if tokens else None
     column = None if name is None else column_of(written, name.name)
     if column is None or name is None:
-        return False
-    value, other = given.get(name.name), part[middle + 1 :]
-    if is_symbol(part[middle], "="):
-        one, another = literal_in(column, value or ()), literal_in(column, other)
-        return one is not None and another is not None and one != another
+        return None
+    value = given.get(name.name)
     # the tokens of a moment, or the column's default
     moment = _text(value) if value is not None else (column.default or "").upper().partition("(")[0]
-    is_time = column.data_type in ("datetime", "timestamp")
-    return is_time and moment in _MOMENTS and _is_before_now(other)
+    if column.data_type == "date":
+        return _WHOLE_DAYS if moment in (*_MOMENTS, *_TODAYS) else None
+    return _WHOLE_UNITS if column.data_type in ("datetime", "timestamp") and moment in _MOMENTS else None
 
 
-def _is_before_now(value: Sequence[Token]) -> bool:
-    """Whether a value is an earlier time than that of the statement: ``NOW() - INTERVAL 1 DAY``."""
-    *moment, minus, interval, number, unit = value if len(value) > 4 else [Token(TokenKind.SYMBOL, "")] * 5
+def _is_before_now(value: Sequence[Token], units: Collection[str]) -> bool:
+    """Whether a value is an earlier time than that of the statement, by one of the units at least:
+    ``NOW() - INTERVAL 1 DAY``, ``DATE_SUB(NOW(), INTERVAL 1 DAY)``, ``SUBDATE(CURDATE(), 1)``."""
+    sign = _EARLIER_BY.get(value[0].upper) if value else None
+    if sign is not None and len(value) > 1 and is_symbol(value[1], "(") and call_end(value, 1) + 1 == len(value):
+        moment, *by = items(value[2:-1])
+        if len(by) != 1 or _text(moment) not in (*_MOMENTS, *_TODAYS):
+            return False
+        if value[0].upper == "SUBDATE" and len(by[0]) == 1:
+            return _is_positive(by[0])
+        return _is_interval(by[0], sign, units)
+    minus = next((at for at, token in enumerate(value) if is_symbol(token, "-")), len(value))
+    return _text(value[:minus]) in (*_MOMENTS, *_TODAYS) and _is_interval(value[minus + 1 :], "", units)
+
+
+def _is_interval(tokens: Sequence[Token], sign: str, units: Collection[str]) -> bool:
+    """``INTERVAL 1 DAY``, with this sign in front of the number."""
+    if len(tokens) != 3 + len(sign) or tokens[0].upper != "INTERVAL" or tokens[-1].upper not in units:
+        return False
+    return _text(tokens[1:-2]) == sign and _is_positive(tokens[-2:-1])
+
+
+def _is_positive(tokens: Sequence[Token]) -> bool:
+    """Whether the tokens are one whole number above 0."""
     return (
-        _text(moment) in _MOMENTS
-        and is_symbol(minus, "-")
-        and interval.upper == "INTERVAL"
-        and number.kind is TokenKind.NUMBER
-        and number.text.isdecimal()
-        and number.text.strip("0") != ""
-        and unit.upper in _WHOLE_UNITS
+        len(tokens) == 1
+        and tokens[0].kind is TokenKind.NUMBER
+        and tokens[0].text.isdecimal()
+        and bool(tokens[0].text.strip("0"))
     )
 
 

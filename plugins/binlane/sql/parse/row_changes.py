@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from binlane.model import TableKey
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import Token
-from binlane.sql.parse.query_blocks import Block, Column, blocks
+from binlane.sql.parse.query_blocks import Block, Column, blocks, call_end, conditions, items, plain_column
 from binlane.sql.parse.row_effects import (
+    FIRING,
     Upsert,
     asked_columns,
     assigned_values,
@@ -40,6 +41,9 @@ class RowChange(NamedTuple):
     inserted: Upsert | None = None
     found_by: frozenset[tuple[str, Column]] = frozenset()
     """Of an UPDATE or DELETE: columns of its rows that have values of the row at hand."""
+    found_by_either: tuple[Sequence[tuple[str, Column]], ...] = ()
+    """Of a DELETE: for each column in which all of its rows have the old value of the row at hand, or its new one,
+    both."""
     asked: frozenset[str] = frozenset()
     """Of an UPDATE or DELETE: names that may be columns by which it chooses its rows."""
     assigned: frozenset[str] = frozenset()
@@ -92,6 +96,7 @@ def _of_block(
         end,
         None,
         found_by,
+        tuple(_either(block.clauses.get("WHERE", ()), variables)) if block.verb == "DELETE" else (),
         asked_columns(block),
         frozenset(values),
         block.clauses.get("WHERE", ()),
@@ -99,6 +104,41 @@ def _of_block(
         is_parted(block, found_by, variables),
         not row_words((token for clause in block.clauses.values() for token in clause), variables),
     )
+
+
+def _either(condition: Sequence[Token], variables: Collection[str]) -> Iterator[Sequence[tuple[str, Column]]]:
+    """``x IN (OLD.y, NEW.y)``, or ``x = OLD.y OR x = NEW.y`` as the whole condition."""
+    found = list[tuple[Column | None, Sequence[Column | None]]]()
+    middle = next((at for at, token in enumerate(condition) if token.upper == "OR"), len(condition))
+    sides = [_equal(side) for side in (condition[:middle], condition[middle + 1 :])]
+    if middle < len(condition) and sides[0][0] == sides[1][0]:
+        found.append((sides[0][0], [other for _, other in sides]))
+    for part in conditions(condition):
+        at = next((at for at, token in enumerate(part) if token.upper == "IN"), len(part))
+        # of a long list the lexer has no literals
+        is_whole = not any(token.omits for token in part)
+        if (
+            is_whole
+            and 0 < at < len(part) - 1
+            and is_symbol(part[at + 1], "(")
+            and call_end(part, at + 1) + 1 == len(part)
+        ):
+            found.append((plain_column(part[:at]), [plain_column(each) for each in items(part[at + 2 : -1])]))
+    for column, values in found:
+        is_column = column is not None and column.qualifier not in FIRING
+        if column is None or not is_column or (not column.qualifier and column.name in variables):
+            continue
+        of_row = [each for each in values if each is not None and each.qualifier in FIRING]
+        if len(of_row) == len(values) and len({each.name for each in of_row}) == 1:
+            yield [(column.name, each) for each in of_row]
+
+
+def _equal(tokens: Sequence[Token]) -> tuple[Column | None, Column | None]:
+    """Both names of ``x = y``."""
+    middle = next((at for at, token in enumerate(tokens) if is_symbol(token, "=")), len(tokens))
+    if not 0 < middle < len(tokens) - 1:
+        return None, None
+    return plain_column(tokens[:middle]), plain_column(tokens[middle + 1 :])
 
 
 def branches_before(tokens: Sequence[Token]) -> Sequence[int]:

@@ -54,6 +54,9 @@ _WORDS_OF_CONDITIONS: Final = frozenset(
         "INTERVAL",
     }
 )
+_SET_OPERATORS: Final = frozenset({"UNION", "EXCEPT", "INTERSECT", "MINUS"})
+_BEHIND_LIST: Final = frozenset({"FROM", "WHERE", "GROUP", "HAVING", "WINDOW", "ORDER", "LIMIT", "FOR", "LOCK", "INTO"})
+"""Words that end a select list."""
 OR_NULL: Final = frozenset({"IFNULL", "COALESCE", "NVL"})
 """Functions that have another value in place of NULL."""
 PLAIN: Final = "INSERT"
@@ -73,6 +76,8 @@ class Upsert(NamedTuple):
     """Of its one row; None for any other form."""
     updates: tuple[tuple[str, Sequence[Token]], ...]
     """What ON DUPLICATE KEY UPDATE sets."""
+    selected: tuple[Sequence[Token], ...] = ()
+    """The select list, if its rows are those of one SELECT."""
 
 
 class Change(Enum):
@@ -130,7 +135,29 @@ def _upsert(tokens: Sequence[Token], key: TableKey) -> Upsert:
     behind = doubles if doubles is not None else len(tokens)
     columns, values = row_of(tokens[at:behind])
     updates = () if doubles is None else tuple(assigned_values(tokens[doubles + 4 :]))
-    return Upsert(what, key, columns, values, updates)
+    return Upsert(
+        what, key, columns, values, updates, () if values is not None else tuple(_selected(tokens[at:behind]))
+    )
+
+
+def _selected(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
+    """The select list of an INSERT, by the tokens behind its table, if each of its elements is one column."""
+    at = call_end(tokens, 0) + 1 if tokens and is_symbol(tokens[0], "(") else 0
+    if at >= len(tokens) or tokens[at].upper != "SELECT":
+        return
+    end, begin = len(tokens), at + 1
+    while at < len(tokens):
+        if tokens[at].upper in _SET_OPERATORS:
+            return
+        if tokens[at].upper in _BEHIND_LIST:
+            end = min(end, at)
+        at = (call_end(tokens, at) if is_symbol(tokens[at], "(") else at) + 1
+    # of all columns nobody knows the number
+    listed = list(items(tokens[begin:end]))
+    if not any(token.omits for token in tokens[begin - 1 : end]) and not any(
+        is_symbol(each[-1], "*") for each in listed if each
+    ):
+        yield from listed
 
 
 def row_of(tokens: Sequence[Token]) -> tuple[tuple[str, ...], tuple[Sequence[Token], ...] | None]:
