@@ -22,13 +22,14 @@ class SourceCrashes:
         self._is_known = True
 
     def asked(self, state: LogState) -> None:
-        """The source has answered; before the log is read."""
+        """The channel's source has answered; before the log is read."""
         self._is_known = state.may_lose is None
         if self._is_known:
             return
         since = None
         if not state.may_lose:
-            since = state.clock if self._synced_since is None else self._synced_since
+            now = state.clock if state.own_clock is None else state.own_clock
+            since = now if self._synced_since is None else self._synced_since
         if since != self._synced_since:
             self._synced_since = since
             self._keep(since)

@@ -48,7 +48,7 @@ class LogState:
     end: LogPosition | None
     """The log's end; None if it is found only by reading."""
     clock: float
-    """Seconds since the epoch; no correct commit time in the log is later."""
+    """Seconds since the epoch; no correct commit time in the log is later. At most a minute ahead of this machine's."""
     closes_by_clock: bool
     """Whether new transactions cannot have commit times before ``clock``. False for an archive, which may get older
     files."""
@@ -64,6 +64,9 @@ class LogState:
     may_lose: bool | None = None
     """Whether the source, as it is set now, may have transactions behind a crash that no file of its log has. None: its
     GTIDs tell of them, or it cannot be asked."""
+    own_clock: float | None = None
+    """What the source's clock says, however far it is ahead: what the log has of the source's own time is compared with
+    it. None: ``clock``."""
     trusted_files: frozenset[str] = frozenset()
     """Files of an archive that are taken as they are, although nothing proves that they are complete."""
 

@@ -99,15 +99,16 @@ def extract(
     log.
     """
     state = source.state()
-    if crashes is not None:
-        crashes.asked(state)
     with WrittenBehind(SegmentWriter(folder), told) as sink, contextlib.closing(verified(source, state, start)) as log:
         run = Extraction(
             source.name, state, start, until, sink, segment_bytes, progress, None, xa, temporary, loads,
             source.event_bytes, epochs, partial(first_bytes, source), crashes,
         )  # fmt: skip
         try:
-            for chunk in log:
+            for number, chunk in enumerate(log):
+                if number == 0 and crashes is not None:
+                    # a chunk comes from the channel's source alone: another server's answer is not kept
+                    crashes.asked(state)
                 if run.take(chunk):
                     break
             run.finish()

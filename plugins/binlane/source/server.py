@@ -261,6 +261,7 @@ def log_state(connection: Any) -> LogState:
         unlogged=unlogged,
         put_in=put_in,
         may_lose=None if may_lose is None else bool(may_lose),
+        own_clock=float(time_there),
     )
 
 

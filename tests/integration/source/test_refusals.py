@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import pytest
 
@@ -186,6 +188,17 @@ def test_a_server_id_that_another_reader_has_is_refused(server: PrivateServer) -
     source = live(server)
     with pytest.raises(PrecheckError, match="the source's own"):
         type(source)(source.name, source.arguments, own, "test").state()
+
+
+def test_a_clock_that_is_ahead_is_told_whole_beside_the_one_that_ends_windows(
+    server: PrivateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = time.time() - 600
+    monkeypatch.setattr("binlane.source.server.time", Mock(time=lambda: here))
+    state = live(server).state()
+    assert state.clock == here + 60
+    assert state.own_clock is not None
+    assert state.own_clock >= here + 600
 
 
 def test_an_earlier_reader_of_the_channel_that_is_about_to_go_is_waited_for(server: PrivateServer) -> None:

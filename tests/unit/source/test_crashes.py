@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import struct
 from dataclasses import replace
+from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
+from binlane.errors import SourceIdentityError
 from binlane.model import LogPosition
 from binlane.source.crashes import SourceCrashes
 from binlane.source.end_position import UntilLogEnd
 from binlane.source.identity import Start
 from binlane.source.protocol import LOG_START, LogChunk, LogState
-from binlane.source.segments import Extraction
+from binlane.source.segments import Extraction, extract
+from binlane.work.files import WorkFolder
 from tests.unit.binlog.cases import MARIADB, T, crc, format_event, wire
 from tests.unit.plan.logs import rows
 from tests.unit.source.test_load_files import HEADER, Counted
@@ -77,3 +81,24 @@ def test_since_when_a_source_syncs_its_log_is_kept_when_it_changes(
     crashes.asked(replace(state, clock=NOW + 1))
 
     assert found == kept
+
+
+def test_a_source_whose_clock_is_ahead_is_believed_of_no_earlier_time_either() -> None:
+    """The start of a server behind a crash has its own time, which is later than this machine's."""
+    state = LogState("me", MARIADB.flavor, (FIRST,), None, NOW, True, may_lose=False, own_clock=NOW + 600)
+    told = list[str]()
+    crashes = SourceCrashes(None, lambda _: None, told.append)
+    crashes.asked(state)
+    crashes.started_behind(FIRST, NOW + 480)
+    crashes.started_behind(SECOND, NOW + 660)
+    assert told == [FIRST]
+
+
+def test_the_answer_of_another_server_is_not_kept(tmp_path: Path) -> None:
+    state = LogState("another", MARIADB.flavor, (FIRST,), None, NOW, True, may_lose=False)
+    source = Mock(state=lambda: state)
+    source.name = "s"
+    start = Start(0, LogPosition(FIRST, LOG_START), "", 0.0, "me", "")
+    crashes = SourceCrashes(None, pytest.fail, pytest.fail)
+    with pytest.raises(SourceIdentityError, match="expected the channel's source, me, found another"):
+        extract(source, start, UntilLogEnd(), WorkFolder(str(tmp_path)), channel="c", window="w", crashes=crashes)
