@@ -55,6 +55,32 @@ def test_what_decides_which_rows_ignore_leaves_out_is_named_where_one_server_has
     ]
 
 
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def test_a_key_that_the_target_lacks_by_the_filter_is_named_with_the_ways_on(
+    channel_of: ChannelOf, family: str
+) -> None:
+    channel = channel_of(family, family)
+    channel.on_both(*TABLES)
+    run_on(channel.target, "ALTER TABLE app.child DROP FOREIGN KEY k", "DROP TABLE app.parent", log=False)
+    channel.write_channel('[filter]\nexclude_tables = ["app.parent"]\n')
+    run_on(
+        channel.source,
+        "SET SESSION binlog_format = STATEMENT",
+        "INSERT IGNORE INTO app.child VALUES (2, 1, 1), (2, 2, 2)",
+        "UPDATE IGNORE app.child SET n = 5 WHERE id = 2",
+    )
+    with pytest.raises(PrecheckError) as refused:
+        channel.run()
+    said = str(refused.value)
+    assert "foreign keys of app.child: expected (p) to app.parent (id)" in said
+    assert "for this window set allow_unsafe in the channel's file" in said
+    assert "give the target's table" not in said
+    channel.write_channel('allow_unsafe = true\n[filter]\nexclude_tables = ["app.parent"]\n')
+    assert channel.run() is not None
+    rows = "SELECT * FROM app.child ORDER BY id"
+    assert channel.target.query(rows) == channel.source.query(rows)
+
+
 @requires_mysql
 def test_a_unique_key_over_an_expression_that_the_target_lacks_is_named_where_statements_meet_it(
     channel_of: ChannelOf,
