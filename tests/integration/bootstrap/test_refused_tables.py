@@ -229,13 +229,13 @@ def test_a_table_that_takes_numbers_from_a_copied_sequence_is_not_refused(mariad
 
 
 def test_a_table_that_computes_under_the_mode_of_oracle_is_not_refused(mariadb: Channel) -> None:
-    """Newer servers show ``oracle_schema.concat(..)`` for it."""
+    """Servers show ``concat_operator_oracle(..)`` for it, and take functions of both their schemas."""
     run_on(
         mariadb.source,
         "CREATE DATABASE app",
         "SET sql_mode = 'ORACLE'",
         "CREATE TABLE app.t (a VARCHAR(9), b VARCHAR(20) AS (a || 'x') VIRTUAL, c VARCHAR(9) DEFAULT SUBSTR('abc', 2), "
-        "d VARCHAR(9) AS (REPLACE(TRIM(a), 'a', NULL)) STORED)",
+        "d VARCHAR(9) AS (REPLACE(TRIM(a), 'a', NULL)) STORED, e VARCHAR(9) AS (mariadb_schema.lpad(a, 2)) VIRTUAL)",
         "INSERT INTO app.t (a) VALUES (' a '), (NULL)",
     )
     assert mariadb.cli("bootstrap", CHANNEL) == 0

@@ -121,7 +121,7 @@ def _is_known(tokens: Sequence[Token], at: int, flavor: Flavor) -> bool:
     if begin > 1 and tokens[begin - 1].upper == "FOR" and tokens[begin - 2].upper == "PERIOD":
         return True
     if begin < at:
-        # as MariaDB shows what sql_mode=ORACLE computes: oracle_schema.concat(`a`,`b`)
+        # as MariaDB shows them in sql_mode=ORACLE, and takes them in each: mariadb_schema.concat("a",'x')
         is_own = flavor is Flavor.MARIADB and begin == at - 2 and tokens[begin].text.lower() in OWN_SCHEMAS
         return is_own and _is_built_in(named, flavor)
     if named.upper == "OF" and at > 0 and tokens[at - 1].upper == "MEMBER":
