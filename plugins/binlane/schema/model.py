@@ -22,6 +22,11 @@ TRANSACTIONAL_ENGINES: Final = frozenset({"innodb", "rocksdb", "tokudb", "ndbclu
 """Engines whose rows commit and roll back together with the position (invariant 2). Lower case."""
 REDUCIBLE_ENGINES: Final = frozenset({"innodb"})
 MERGE_ENGINE: Final = "mrg_myisam"
+ENGINES_WITHOUT_KEYS: Final = frozenset(
+    {"blackhole", "merge", MERGE_ENGINE}
+    | {"cassandra", "connect", "federated", "mroonga", "oqgraph", "s3", "sequence", "sphinx", "spider"}
+)
+"""Engines that may take two rows of one unique key: they keep none, or those of other tables or servers. Lower case."""
 
 
 class Generated(StrEnum):

@@ -417,3 +417,16 @@ def test_variables_and_parameters_have_the_digits_of_their_types(kind: str, is_n
 def test_what_the_first_row_inserts_and_the_others_add(inserted: str, update: str, is_named: bool) -> None:
     body = f"INSERT INTO sums (id, bal) VALUES (NEW.n, {inserted}) ON DUPLICATE KEY UPDATE bal = {update}"
     assert bool(named(body)) is is_named
+
+
+@pytest.mark.parametrize("engine", ["BLACKHOLE", "MRG_MyISAM", "FEDERATED"])
+def test_a_table_whose_engine_keeps_no_keys_has_rows_of_one_value(monkeypatch: pytest.MonkeyPatch, engine: str) -> None:
+    body = "UPDATE c SET n = NEW.n WHERE id = NEW.code"
+    assert named(body, "INSERT") == []
+    [before] = parts_of(body, "INSERT", is_before=True, set_before=frozenset())
+    assert before.among is not None
+    key = TableKey("a", "fired")
+    monkeypatch.setitem(TABLES, key, replace(TABLES[key], engine=engine))
+    assert named(body, "INSERT") == [LAST]
+    [before] = parts_of(body, "INSERT", is_before=True, set_before=frozenset())
+    assert before.among is None

@@ -10,10 +10,11 @@ from binlane.model import Flavor, Item, ItemKind, LogPosition, SessionContext, T
 from binlane.precheck.situation.situation import Needs
 from binlane.precheck.statements.body_parts import Body, bodies
 from binlane.precheck.statements.equal_documents import _Documents
-from binlane.precheck.statements.row_order import RowOrder, ends_at_equal_keys, takes_rows
+from binlane.precheck.statements.row_order import RowOrder, _named_engine, ends_at_equal_keys, takes_rows
 from binlane.schema.model import Column, Table
 from binlane.schema.programs import MODE, Program
 from binlane.sql.logged_statement import LoggedText
+from binlane.sql.parse.lexer import Dialect, Token, lex
 from binlane.sql.programs.comparison import Difference
 from tests.unit.precheck.situations import schema, situation
 from tests.unit.sql.parse.test_statements import NOT_READ
@@ -167,3 +168,30 @@ def test_documents_of_a_table_that_a_body_changes_count_in_any_database() -> Non
     documents = _Documents(situation(tables=schema(), planned=schema(table)), is_one_family=False)
     assert documents._is_document(table.key, "DOC")
     assert not documents._is_document(table.key, "id")
+
+
+@pytest.mark.parametrize("engines", [("InnoDB", "BLACKHOLE"), ("BLACKHOLE", "InnoDB"), ("BLACKHOLE", "BLACKHOLE")])
+def test_the_engine_of_one_server_that_keeps_no_keys_is_told(engines: tuple[str, str]) -> None:
+    target, source = (Table(KEY, engine, (Column("id", 1, "int"),), ()) for engine in engines)
+    made = situation(tables=schema(target))
+    vars(made).update(source_tables=schema(source), stored_programs=((), ()), may_reach_programs=False)
+    found = RowOrder(made).table_of(1)(KEY)
+    assert found is not None
+    assert found.engine == "blackhole"
+
+
+@pytest.mark.parametrize(
+    ("sql", "engine"),
+    [
+        ("CREATE TABLE t (a int) ENGINE=BLACKHOLE", "blackhole"),
+        ("CREATE TABLE t (a int) ENGINE `Merge` UNION (b)", "merge"),
+        ("CREATE TABLE t (a int) ENGINE = 'InnoDB'", "blackhole"),
+        ("CREATE TABLE t (a int) ENGINE=InnoDB COMMENT 'x'", ""),
+        ("CREATE TABLE t (a int) ENGINE BLACKHOLE", "blackhole"),
+        ("CREATE TABLE t (a int)", ""),
+    ],
+)
+def test_the_engine_that_a_statement_names_is_read(sql: str, engine: str) -> None:
+    tokens: list[Token] = []
+    lex(sql, Dialect(Flavor.MYSQL), tokens)
+    assert _named_engine(tokens) == engine

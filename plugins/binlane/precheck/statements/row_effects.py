@@ -23,8 +23,8 @@ from binlane.schema.common_values import are_alike, differs
 from binlane.schema.derived_tables import DERIVED
 from binlane.schema.kept_values import keeps, scale_of
 from binlane.schema.letter_case import ANY_CASE
+from binlane.schema.model import ENGINES_WITHOUT_KEYS, Key, KeyColumn, Table
 from binlane.schema.model import Column as Definition
-from binlane.schema.model import Key, KeyColumn, Table
 from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.query_blocks import Column, columns_in
 from binlane.sql.parse.row_effects import (
@@ -61,14 +61,15 @@ def effects_in_turn(
         return None if table is None or table.engine == DERIVED else table
 
     fired = table_of(body.difference.key) if body.events else None
+    told = None if fired is None or fired.engine.lower() in ENGINES_WITHOUT_KEYS else fired
     if body.is_before and "INSERT" in body.events:
         # of a row that is not there yet: an AUTO_INCREMENT is 0, and no key has told its values apart
         found = _Rows(body, fired, None, written, beside).parts()
-        rows = _Rows(body, fired, None if fired is None else _with_given_keys(fired, set_before), written, beside)
+        rows = _Rows(body, fired, None if told is None else _with_given_keys(told, set_before), written, beside)
         apart = frozenset(rows.parts())
         yield from (part if part in apart else part._replace(among=body.difference.key) for part in found)
     else:
-        yield from _Rows(body, fired, fired, written, beside).parts()
+        yield from _Rows(body, fired, told, written, beside).parts()
     # at worst two tables are taken for one
     compared = ANY_CASE.table
     read, changed_here = set(map(compared, reads(body.tokens, body.database))), writes(body.tokens, body.database)

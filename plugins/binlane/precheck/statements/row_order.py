@@ -25,9 +25,10 @@ from binlane.schema.common_values import UNKNOWN_CHARSET
 from binlane.schema.compare import Severity
 from binlane.schema.derived_tables import derived_table
 from binlane.schema.letter_case import ANY_CASE
-from binlane.schema.model import Column, Key, KeyColumn, Table
+from binlane.schema.model import ENGINES_WITHOUT_KEYS, Column, Key, KeyColumn, Table
 from binlane.schema.order_proof import is_settled
 from binlane.sql.logged_statement import LoggedText
+from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.made_table import MadeColumn, MadeTable, altered_table, made_table
 from binlane.sql.parse.query_blocks import NO_QUERIES, Query, blocks
@@ -293,12 +294,14 @@ class RowOrder:
             key = text.facts.first
             if verb == "CREATE":
                 like = self._like(text) if "LIKE" in text.words else None
-                made = like or _definition(key, made_table(text.tokens_with_numbers))
+                made = like or _definition(key, made_table(text.tokens_with_numbers), _named_engine(text.tokens))
                 found.setdefault(self.situation.compared(key), []).append(made)
             elif verb == "ALTER" and self.situation.compared(key) in found:
                 before = found[self.situation.compared(key)][-1]
                 altered = altered_table(_as_made(before), text.tokens_with_numbers) if before.columns else None
-                found[self.situation.compared(key)].append(_definition(key, altered))
+                found[self.situation.compared(key)].append(
+                    _definition(key, altered, before.engine or _named_engine(text.tokens))
+                )
             for old, new in text.facts.moves:
                 if self.situation.compared(old) in found:
                     # each name has had the definitions of both
@@ -314,7 +317,7 @@ class RowOrder:
         # the statement itself, which names both tables, alters the new one alone
         if known is None or self.situation.plan.altered.before(known.key, text.seqno - 1):
             return None
-        return replace(known, engine="")
+        return replace(known, engine=_without_keys(known.engine))
 
     def _of_text(self, text: LoggedText, tokens: Sequence[Token], logged: LaneStatement) -> str | None:
         database, table_of = text.context.database or "", self.table_of(text.seqno)
@@ -369,10 +372,11 @@ class RowOrder:
             if made:
                 # of several of one name, each has the rows of some statement
                 known = situation.tables.table(key)
-                every = (*made, *(() if known is None else (replace(known, engine=""),)))
+                every = (*made, *(() if known is None else (replace(known, engine=_without_keys(known.engine)),)))
                 if len(set(map(_primary, every))) > 1 or not all(each.columns for each in every):
                     return None
-                return max(made, key=lambda each: len(each.columns))
+                engine = _without_keys(*(each.engine for each in every))
+                return replace(max(made, key=lambda each: len(each.columns)), engine=engine)
             if (query := self._query_of(key)) is not None:
                 return None if key in within else of_view(key, query)
             target = situation.tables.table(key)
@@ -382,7 +386,8 @@ class RowOrder:
             # altered on the way: what it has at both ends it has had in between
             if source is None or (target is not None and not _has_same_keys(source, target)):
                 return None
-            return replace(source, engine="") if target is None else self._read_alike(source)
+            is_target_s = target is not None
+            return self._read_alike(source) if is_target_s else replace(source, engine=_without_keys(source.engine))
 
         def of_view(key: TableKey, query: Query) -> Table | None:
             # two servers may have views that name each other
@@ -402,7 +407,10 @@ class RowOrder:
 
     def _read_alike(self, table: Table) -> Table:
         if table.key not in self.engines:
-            self.engines[table.key] = common_engine(self.situation, table)
+            sides = (self.situation.tables, self.situation.source_tables)
+            every = (side.table(table.key) for side in sides if side is not None)
+            alone = _without_keys(*(each.engine for each in every if each is not None))
+            self.engines[table.key] = common_engine(self.situation, table) or alone
         return replace(table, engine=self.engines[table.key])
 
 
@@ -426,13 +434,27 @@ def _as_made(table: Table) -> MadeTable:
     return MadeTable(columns, (_primary(table),) if table.primary_key is not None else ())
 
 
-def _definition(key: TableKey, made: MadeTable | None) -> Table:
-    """What is known of a table that the window makes. Its engine is not: no proof goes by how it is read."""
+def _without_keys(*engines: str) -> str:
+    """The engine by which a table may take two rows of one unique key; "" if none of these is one."""
+    return next((each.lower() for each in engines if each.lower() in ENGINES_WITHOUT_KEYS), "")
+
+
+def _named_engine(tokens: Sequence[Token]) -> str:
+    """``_without_keys`` of the engine that a statement names."""
+    places = (at + 1 for at in range(len(tokens) - 1) if tokens[at].upper == "ENGINE")
+    named = (tokens[min(at + is_symbol(tokens[at], "="), len(tokens) - 1)] for at in places)
+    # in quotes nobody knows which one
+    return _without_keys(*(each.text or "blackhole" for each in named))
+
+
+def _definition(key: TableKey, made: MadeTable | None, engine: str = "") -> Table:
+    """What is known of a table that the window makes. Of its engine that is ``_without_keys``: no proof goes by how it
+    is read."""
     columns = () if made is None else made.columns
     keys = () if made is None else made.keys
     return Table(
         key,
-        "",
+        engine,
         tuple(_made_column(at, each) for at, each in enumerate(columns, 1)),
         tuple(Key("PRIMARY", True, True, tuple(map(KeyColumn, names))) for names in keys),
     )
