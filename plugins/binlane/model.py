@@ -62,7 +62,7 @@ def has_explicit_defaults(version: tuple[int, int, int]) -> bool:
 
 def version_number(version: str) -> tuple[int, int, int]:
     """``10.11.6-MariaDB-log`` -> (10, 11, 6); a prefix ``5.5.5-`` (some proxies, old MariaDB servers) is ignored."""
-    match = re.search(r"(\d+)\.(\d+)\.(\d+)", version.removeprefix("5.5.5-"))
+    match = re.search(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", version.removeprefix("5.5.5-"))
     return (0, 0, 0) if match is None else (int(match[1]), int(match[2]), int(match[3]))
 
 

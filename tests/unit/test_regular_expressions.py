@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+import signal
 import subprocess
 import sys
 
+import pytest
+
+from tests import pattern_texts
 from tests.parsing import parsed
 from tests.unit.test_imports import product_files
 
@@ -26,14 +30,34 @@ def test_no_group_is_repeated_possessively() -> None:
     assert wrong == []
 
 
-def test_quotes_have_one_reading_in_every_pattern() -> None:
-    """A doubled quote that may also be the end of one quoted part and the beginning of the next doubles the time with
-    each: for a repetition of quoted parts, `[^`]*` matches all of the text that `(?:[^`]|``)*` does."""
-    command = [sys.executable, "-m", "tests.quoted_texts"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    except subprocess.TimeoutExpired as exc:
-        read = (exc.stdout or b"").decode().splitlines()
-        raise AssertionError(f"reads quotes without an end: {read[-1:]}") from exc
+def test_each_pattern_takes_a_time_that_grows_with_its_text() -> None:
+    """Whatever the text is. A doubled quote that may also be the end of one quoted part and the beginning of the next
+    doubles the time with each: for a repetition of quoted parts, `[^`]*` matches all of the text that `(?:[^`]|``)*`
+    does. A repetition that begins at each letter of a word, or may give blanks to the next one, takes the square."""
+    command = [sys.executable, "-m", "tests.pattern_texts"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) > 300
+    count, *slow = done.stdout.splitlines()
+    assert slow == []
+    assert int(count.partition(" ")[0]) > 400
+
+
+@pytest.mark.parametrize(
+    ("pattern", "method"),
+    [
+        pytest.param(
+            r"(?i)(?:[a-z][a-z0-9+.-]*://|www\.|[\w.+-]+@[\w-]+\.(?=\w))[^\s`<>\[\]()]*", "finditer", id="addresses"
+        ),
+        pytest.param(r"(?i)((?:secret|token)[\w-]*[\"']?\s*[:=]\s*[\"']?)[^\s\"'&,;}]+", "sub", id="names of secrets"),
+        pytest.param(r"(?s)(?:\s|--\s[^\n]*|#[^\n]*|/\*.*?\*/)*(\w+|\()", "match", id="comments"),
+        pytest.param(r"([!-~]{1,512})\s+(\d{1,19})(?:\s+([!-~\s]*))?\s*", "fullmatch", id="blanks"),
+        pytest.param(r"\bENGINE\s*=?\s*['\"`]?(\w+)", "findall", id="blanks around a sign"),
+        pytest.param(r"(?:`(?:[^`]|``)*`)*x", "match", id="doubled quotes"),
+    ],
+)
+def test_a_pattern_that_takes_longer_is_found(pattern: str, method: str) -> None:
+    before = signal.signal(signal.SIGVTALRM, pattern_texts.late)
+    try:
+        assert pattern_texts.slow_text(re.compile(pattern), [method])
+    finally:
+        signal.signal(signal.SIGVTALRM, before)

@@ -48,9 +48,10 @@ from binlane.sql.shared_reading import AmbiguousTextError, Reader, Version, as_r
 from binlane.sql.sql_modes import modes_there
 
 _DATABASE: Final = re.compile(
-    rb"(CREATE|ALTER|DROP)\s+(?:DATABASE|SCHEMA)\s+(?:IF\s+(?:NOT\s+)?EXISTS\s+)?"
+    rb"(CREATE|ALTER|DROP)\s++(?:DATABASE|SCHEMA)\s++(?:IF\s++(?:NOT\s++)?EXISTS\s++)?"
     + QUOTED
-    + rb"((?:\s+(?:DEFAULT\s+)?(?:CHARACTER\s+SET|CHARSET|COLLATE|ENCRYPTION|COMMENT)\s*=?\s*(?:\w+|'[^'\\]*'))*)\s*",
+    + rb"((?:\s++(?:DEFAULT\s++)?(?:CHARACTER\s++SET|CHARSET|COLLATE|ENCRYPTION|COMMENT)\s*+(?:=\s*+)?"
+    rb"(?:\w++|'[^'\\]*+'))*)\s*+",
     re.IGNORECASE,
 )
 _INTO: Final = re.compile(

@@ -15,7 +15,9 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
 from binlane.safe_text import shown
 
-_TABLE: Final = re.compile(rb"CREATE\s+TABLE\s+(?:(?:/\*!\d+\s*)?IF\s+NOT\s+EXISTS\s*(?:\*/)?\s*)?`((?:[^`]|``)+)`")
+_TABLE: Final = re.compile(
+    rb"CREATE\s++TABLE\s++(?:(?:/\*!\d++\s*+)?IF\s++NOT\s++EXISTS\s*+(?:\*/\s*+)?)?`((?:[^`]|``)+)`"
+)
 _COLUMN: Final = re.compile(rb"^[ \t]*`((?:[^`]|``)+)` (float(?![\w(])|json\b)", re.MULTILINE | re.IGNORECASE)
 """Dump programs write the servers' own text of a definition, a line for each column."""
 _MOST: Final = 20

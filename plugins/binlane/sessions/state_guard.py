@@ -44,7 +44,7 @@ _PLACED: Final = re.compile(rf"{_NAME}(?![.`])(?: AS \w+)?")
 """A table where a statement reads or updates it; behind a name of a column stands a dot."""
 _ASKS: Final = re.compile(rf"\s*(?:\(?(?:SELECT|WITH)|UPDATE {OWN_SCHEMA}\.)", re.IGNORECASE)
 _WRITES: Final = re.compile(r"\s*(?:INSERT|REPLACE|UPDATE|DELETE)\b", re.IGNORECASE)
-_READS: Final = re.compile(r"\s*\(?\s*(?:SELECT|WITH)\b", re.IGNORECASE)
+_READS: Final = re.compile(r"\s*+(?:\(\s*+)?(?:SELECT|WITH)\b", re.IGNORECASE)
 _LOCKING: Final = (" FOR UPDATE", " LIMIT 0")
 _QUOTED: Final = re.compile(r"('[^'\\]*'|`[^`]*`)")
 """A text or a name that ends at the same place in every sql_mode."""

@@ -17,7 +17,7 @@ from binlane.errors import TableMismatchError
 
 _HINT: Final = " USE INDEX FOR GROUP BY ()"
 """The one that leaves a server its choice of an index, but for GROUP BY; also for a table that has none."""
-_ASKS: Final = re.compile(r"\s*\(?\s*SELECT\b", re.IGNORECASE)
+_ASKS: Final = re.compile(r"\s*+(?:\(\s*+)?SELECT\b", re.IGNORECASE)
 _NAME: Final = r"`(?:[^`]|``)+`(?!`)"
 _TEXT: Final = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*" """.strip()
 _PARTS: Final = re.compile(

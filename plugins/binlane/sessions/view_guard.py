@@ -22,7 +22,7 @@ WHY: Final = (
     "it by hand on both servers"
 )
 _SCHEMA: Final = "information_schema."
-_ASKS: Final = re.compile(r"\s*\(?\s*(?:SELECT|WITH)\b", re.IGNORECASE)
+_ASKS: Final = re.compile(r"\s*+(?:\(\s*+)?(?:SELECT|WITH)\b", re.IGNORECASE)
 _SHOWS: Final = re.compile(
     r"\s*SHOW\s+(?:CREATE\s+(?:TABLE|VIEW|SEQUENCE)|FULL|EXTENDED|COLUMNS|FIELDS|INDEX|INDEXES|KEYS|TABLES?|TRIGGERS)\b",
     re.IGNORECASE,

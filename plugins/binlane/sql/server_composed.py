@@ -50,7 +50,9 @@ _ACCOUNT: Final = re.compile(
 )
 """Account statements that MySQL rewrites (``rewrite_query``); it logs GRANT role, REVOKE, RENAME and DROP unchanged."""
 _COMPOSED_GRANT: Final = re.compile(
-    rb"\s*GRANT\b(?:" + QUOTED_PART + rb"|[^'`\"])*? ON (?:" + QUOTED_PART + rb"|[^'`\"])*? TO '", re.I
+    # up to the first ON, which no later one is tried for
+    rb"\s*+GRANT\b(?:" + QUOTED_PART + rb"|(?! ON )[^'`\"])* ON (?:" + QUOTED_PART + rb"|[^'`\"])*? TO '",
+    re.I,
 )
 _REWRITES: Final = (8, 0, 0)
 """From MySQL 8.0 on a GRANT of privileges has no literals, and all its names come from the server's dictionary."""

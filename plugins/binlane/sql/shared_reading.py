@@ -84,7 +84,7 @@ _HINTED: Final = re.compile(rb"(?:\A|[^\w$@.`\"'\x80-\xff])(?:SELECT|INSERT|REPL
 _BLANKS: Final = b" \t\n\r\f\v" + bytes(range(0x80, 0x100))
 """Bytes that may be a blank in a client's character set."""
 _HINT_ENDS: Final = re.compile(rb"/\*\+(?:'[^']*'|\"[^\"]*\"|`[^`]*`|(?!\*/)[^'\"`])*\*/", re.S)
-_UNENCRYPTED: Final = re.compile(rb"\s*(?:DEFAULT\s+)?ENCRYPTION\s*=?\s*(['\"])N\1\s*", re.I)
+_UNENCRYPTED: Final = re.compile(rb"\s*+(?:DEFAULT\s++)?ENCRYPTION\s*+(?:=\s*+)?(['\"])N\1\s*+", re.I)
 """A clause of MySQL's dumps, which says what every server does."""
 _WAY_ON: Final = (
     "(write it without that, or log such changes as rows: binlog_format=MIXED or ROW; for this one, skip it and run on "

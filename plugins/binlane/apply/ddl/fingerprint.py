@@ -38,7 +38,7 @@ _NO_VIEW: Final = 1109
 _INNODB: Final = "innodb"
 _MOST_LIKES: Final = 64
 _ATOMIC_DDL: Final = (8, 0, 0)
-_ENGINE: Final = re.compile(r"\bENGINE\s*=?\s*['\"`]?(\w+)", re.I)
+_ENGINE: Final = re.compile(r"\bENGINE\s*+(?:=\s*+)?['\"`]?(\w+)", re.I)
 """An engine that a statement names; any other word behind ENGINE counts as one, too."""
 _MAKES_TABLE: Final = re.compile(r"\bCREATE\s+TABLE\b(?!.*\bENGINE\b)", re.I | re.S)
 _DROPS_DATABASE: Final = re.compile(r"\bDROP\s+(?:DATABASE|SCHEMA)\b", re.I)

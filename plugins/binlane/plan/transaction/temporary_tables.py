@@ -34,7 +34,7 @@ _RENAME: Final = re.compile(rb"\bRENAME\b", re.IGNORECASE)
 _RENAME_TABLE: Final = re.compile(rb"\s*RENAME\s+TABLES?\b(?P<condition>\s*IF\b)?", re.IGNORECASE)
 _MAKES: Final = re.compile(rb"\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:TABLE|VIEW)\b", re.IGNORECASE)
 _SEQUENCE: Final = re.compile(rb"\s*CREATE\s+(?:OR\s+REPLACE\s+)?TEMPORARY\s+SEQUENCE\b", re.IGNORECASE)
-_ENGINE: Final = re.compile(rb"\bENGINE\s*=?\s*[`'\"]?(?P<name>\w+)", re.IGNORECASE)
+_ENGINE: Final = re.compile(rb"\bENGINE\s*+(?:=\s*+)?[`'\"]?(?P<name>\w+)", re.IGNORECASE)
 _COMPUTES: Final = re.compile(rb"\b(?:DEFAULT|AS|CHECK)\s*(?:\(|(?:NEXT|PREVIOUS)\s|[\w.`]{1,129}\s*\()", re.IGNORECASE)
 """A quick check. What it overlooks the lane finds, in the server's own text."""
 _REPLACES: Final = re.compile(rb"\s*CREATE\s+OR\s+REPLACE\b", re.IGNORECASE)

@@ -38,7 +38,7 @@ _OF_QUOTIENT: Final = 39
 _UNKNOWN: Final = 1000
 """In place of the digits of what is no exact number, or is not known."""
 _ADDED: Final = ("+", "-")
-_DIGITS: Final = re.compile(r"[0-9]*\.?([0-9]*)")
+_DIGITS: Final = re.compile(r"[0-9]*+\.?([0-9]*+)")
 _SYNONYMS: Final = {
     **dict.fromkeys(("integer", "int4"), "int"),
     **dict.fromkeys(("bool", "boolean", "int1"), "tinyint"),

@@ -42,7 +42,7 @@ What is older, and a series that is not here, may end, too, and is refused."""
 _NEWER: Final = (11, 9)
 """Later series were branched from ones with the fix."""
 _NEVER: Final = 1 << 16
-_OPTION: Final = re.compile(r"\bREAD\s+ONLY\s*=?\s*(0|1|DEFAULT)\b", re.IGNORECASE)
+_OPTION: Final = re.compile(r"\bREAD\s++ONLY\s*+(?:=\s*+)?(0|1|DEFAULT)\b", re.IGNORECASE)
 _DEFAULTS: Final = frozenset({"COLLATE", "CHARACTER", "CHAR", "CHARSET", "ENCRYPTION"})
 """Words of the other options of ALTER DATABASE."""
 _FIRST_COLUMN: Final = "next_not_cached_value"

@@ -34,7 +34,7 @@ _TODO_FULLTEXT: Final = (
     "before, set allow_unsafe in the channel's file; log such statements as rows (binlog_format = ROW)"
 )
 _AGAINST: Final = "AGAINST"
-_BLOCK_SIZE: Final = re.compile(r"\bKEY_BLOCK_SIZE\s*=?\s*(?P<size>\d+)", re.I)
+_BLOCK_SIZE: Final = re.compile(r"\bKEY_BLOCK_SIZE\s*+(?:=\s*+)?(?P<size>\d+)", re.I)
 _SIZES: Final = frozenset({"0", "1", "2", "4", "8", "16"})
 _KIND_TODO: Final = "give the target's an engine of that kind until the window is applied"
 _DEFAULT_TODO: Final = "SET GLOBAL default_storage_engine on the target to the source's until the window is applied"

@@ -35,7 +35,7 @@ _SECRET: Final = rf"(?P<secret>{_STRING}|0x[0-9A-Fa-f]*)"
 _MYSQL_PLUGIN: Final = re.compile(rf"IDENTIFIED WITH '(?P<plugin>\w+)'(?: AS {_SECRET})?", re.DOTALL)
 _MARIADB_PASSWORD: Final = re.compile(rf"IDENTIFIED BY PASSWORD {_SECRET}", re.DOTALL)
 _MARIADB_PLUGINS: Final = re.compile(rf"IDENTIFIED VIA (?P<ways>(?:\w+(?: USING {_STRING})?(?: OR )?)+)", re.DOTALL)
-_WAY: Final = re.compile(rf"(?P<plugin>\w+)(?: USING {_SECRET})?(?: OR |$)", re.DOTALL)
+_WAY: Final = re.compile(rf"(?P<plugin>(?<!\w)\w++)(?: USING {_SECRET})?(?: OR |$)", re.DOTALL)
 _NATIVE: Final = "mysql_native_password"
 _TAKES_NOTHING: Final = frozenset({_NATIVE, "caching_sha2_password", "sha256_password"})
 """Plugins that let everybody in if there is no hash."""

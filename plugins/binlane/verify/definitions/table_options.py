@@ -18,7 +18,7 @@ _DIALECT: Final = Dialect(Flavor.MYSQL)
 _VALUE: Final = re.compile(r"\w+|'(?:[^'\\]|''|\\.)*'|\(`(?:[^`]|``)+`(?:[.,]`(?:[^`]|``)+`)*\)", re.DOTALL)
 """A word, a number, a text, or tables of a UNION."""
 _CONDITION: Final = re.compile(r"/\*!\d*")
-_COUNT: Final = re.compile(r"\s+PARTITIONS \d+")
+_COUNT: Final = re.compile(r"(?<!\s)\s++PARTITIONS \d+")
 _FOLDERS: Final = frozenset({"DATA", "INDEX"})
 
 
