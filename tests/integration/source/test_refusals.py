@@ -194,7 +194,7 @@ def test_a_clock_that_is_ahead_is_told_whole_beside_the_one_that_ends_windows(
     server: PrivateServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = time.time() - 600
-    monkeypatch.setattr("binlane.source.server.time", Mock(time=lambda: here))
+    monkeypatch.setattr("binlane.source.server.time", Mock(wraps=time, time=lambda: here))
     state = live(server).state()
     assert state.clock == here + 60
     assert state.own_clock is not None
