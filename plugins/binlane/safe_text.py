@@ -47,11 +47,16 @@ _NAMED: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 def cut(text: str, characters: int) -> str:
     """The beginning and the end of a text of more than so many characters, some more with what says how many are
-    missing: an error has its next step at its end."""
+    missing: an error has its next step at its end. A text of many lines keeps whole ones."""
     if len(text) <= characters:
         return text
     half = characters // 2
-    return f"{text[:half]} ... ({len(text) - 2 * half:,} characters are left out) ... {text[-half:]}"
+    head, tail = half, len(text) - half
+    if (at := text.rfind("\n", half // 2, half)) >= 0:
+        head = at + 1
+    if (at := text.find("\n", tail, tail + half // 2)) >= 0:
+        tail = at
+    return f"{text[:head]} ... ({tail - head:,} characters are left out) ... {text[tail:]}"
 
 
 def printable(text: str) -> str:

@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 from binlane import safe_text
 from binlane.errors import LONGEST_MESSAGE, BinlaneError, ConfigError, has_secret, without_accounts
 from binlane.orchestration.terminal import Grid, Terminal, as_text
-from binlane.safe_text import cut_markdown, json_text, markdown, markdown_cell, one_line, printable
+from binlane.safe_text import cut, cut_markdown, json_text, markdown, markdown_cell, one_line, printable
 
 HOSTILE: Final = "a[/x][bold]b[/]:smile:\x1b[31m\x1b]0;title\x07\u202egnp.exe\u2066\u200b\x9b2J\r\ud800%s{0}"
 SHOWN: Final = "a[/x][bold]b[/]:smile:\\x1b[31m\\x1b]0;title\\x07\\u202egnp.exe\\u2066\\u200b\\x9b2J\\r\\ud800%s{0}"
@@ -91,6 +91,12 @@ def test_an_error_keeps_its_place_and_its_next_step_whatever_it_quotes(kind: typ
     assert said.startswith("f:4: found aaa")
     assert said.endswith("aaa; put the right file there")
     assert f"aaa ... ({len(long) - LONGEST_MESSAGE:,} characters are left out) ... aaa" in said
+
+
+def test_a_long_text_of_many_lines_keeps_whole_ones() -> None:
+    lines = [f"table t{number}: no key" for number in range(1_000)]
+    first, last = cut("\n".join(lines), 4_000).split(" ... (")
+    assert set(first.splitlines()) | set(last.splitlines()[1:]) < set(lines)
 
 
 @pytest.mark.parametrize("kind", [BinlaneError, ConfigError])

@@ -448,6 +448,21 @@ def test_what_one_step_mends_is_said_once_with_all_its_places(monkeypatch: pytes
     ]
 
 
+def test_of_a_fleet_s_findings_each_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    """What the error has no room for is in the log before it, by whole lines."""
+    of_each = [Finding(Severity.FATAL, f"t{n:05}.a: key", f"key {n}", "none", "x" * 200) for n in range(3_000)]
+    of_all = [Finding(Severity.FATAL, f"t{n:05}.a: engine", "InnoDB", "MyISAM", "ALTER") for n in range(40_000)]
+    with pytest.raises(PrecheckError) as error:
+        raise_if_fatal([*of_each, *of_all])
+    shown = str(error.value).splitlines()
+    logged = [record.getMessage().removeprefix("precheck: ") for record in caplog.records]
+    assert "are left out" not in str(error.value)
+    assert shown[-1] == f"and {len(logged):,} more lines, in the log before this error"
+    said = [*shown[1:-1], *logged]
+    assert said[:3_000] == [str(one) for one in of_each]
+    assert "\n".join(said).count(".a: engine") == 40_000
+
+
 @pytest.mark.parametrize("name", TARGETS)
 def test_one_thing_that_is_wrong_with_a_server_is_found_by_its_check(name: str) -> None:
     of, severity, where = TARGETS[name]

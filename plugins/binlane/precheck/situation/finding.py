@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import itertools
+import logging
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from binlane.errors import SAME_AS_ABOVE, PrecheckError
+from binlane.errors import LONGEST_MESSAGE, SAME_AS_ABOVE, PrecheckError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
 from binlane.precheck.account.privileges import Order
 from binlane.safe_text import one_line
 from binlane.schema.compare import Difference, Severity
+
+log = logging.getLogger(__name__)
 
 
 class Command(str):
@@ -42,7 +46,11 @@ class Finding:
 
 
 TOGETHER: Final = 2
-"""From so many on, findings that one step mends are one line, and a line of the other places."""
+"""From so many on, findings that one step mends are one line, and lines of the other places."""
+_PLACES: Final = 500
+"""Places in one line."""
+_HEADING: Final = 1_000
+"""Characters of a precheck's error that are no findings, at most."""
 
 _WRITTEN: Final = {
     False: "nothing was written",
@@ -66,11 +74,21 @@ def raise_if_fatal(findings: Iterable[Finding], *, begun: bool = False) -> None:
     fatal = [finding for finding in findings if finding.severity is Severity.FATAL]
     if fatal:
         heading = f"precheck failed: {plural(len(fatal), 'finding')}; {_WRITTEN[begun]}:"
-        raise PrecheckError("\n".join((heading, *_lines(fatal))))
+        raise PrecheckError("\n".join((heading, *_fitting([*_lines(fatal)]))))
+
+
+def _fitting(lines: Sequence[str]) -> list[str]:
+    """The first lines, as many as an error has room for, and where the others are: in the log before it."""
+    ends = itertools.accumulate(len(line) + 1 for line in lines)
+    fits = max(1, sum(end <= LONGEST_MESSAGE - _HEADING for end in ends))
+    for line in lines[fits:]:
+        log.error("precheck: %s", line)
+    left = len(lines) - fits
+    return [*lines[:fits], *([f"and {plural(left, 'more line')}, in the log before this error"] if left else ())]
 
 
 def _lines(findings: Iterable[Finding]) -> Iterator[str]:
-    """A line for each finding; of those that one step mends the first, and a line that names where the others are."""
+    """A line for each finding; of those that one step mends the first, and lines that name where the others are."""
     alike: dict[tuple[str, ...], list[Finding]] = {}
     for each in findings:
         alike.setdefault((each.expected, each.found, each.todo, each.check), []).append(each)
@@ -80,4 +98,5 @@ def _lines(findings: Iterable[Finding]) -> Iterator[str]:
             continue
         first, *others = same
         yield str(first)
-        yield f"{SAME_AS_ABOVE}{'; '.join(one_line(each.where) for each in others)}"
+        for at in range(0, len(others), _PLACES):
+            yield f"{SAME_AS_ABOVE}{'; '.join(one_line(each.where) for each in others[at : at + _PLACES])}"
