@@ -12,10 +12,11 @@ import pytest
 
 from binlane.errors import StateSchemaError
 from binlane.state.carried.temporary_tables import copy_name, read_copies
-from binlane.state.json_columns import text_of
+from binlane.state.json_columns import text_of, value_of
 from binlane.state.records.bootstraps import bounded_notes
+from binlane.state.records.drills import DrillResults, TenantResult, save_drill
 from binlane.state.stored_values import VALUES, CheckedColumn, checked, unexpected
-from binlane.state.tables import bootstraps, channels, databases, ddl, metadata, suspects, temporary, windows
+from binlane.state.tables import bootstraps, channels, databases, ddl, drills, metadata, suspects, temporary, windows
 from tests.parsing import parsed
 
 BINLANE = Path(__file__).parents[3] / "plugins" / "binlane"
@@ -76,6 +77,18 @@ def test_the_notes_of_a_copy_have_room_in_its_record() -> None:
     assert VALUES["bootstraps"]["outcome"].has(text_of(notes))
     assert notes[-1] == "and 39,600 more notes"
     assert bounded_notes(["a", "b"]) == ("a", "b")
+
+
+@pytest.mark.parametrize("number", [17, 400])
+def test_the_results_of_a_drill_have_room_in_its_record(number: int) -> None:
+    few = [TenantResult("a", "b", "", "", "", 0, 0, 0, 0.0, "failed", ("x",), "y")]
+    long = TenantResult(*("n" * 64,) * 2, "", "", "", 0, 0, 0, 0.0, "failed", ("\U0001f600" * 900,) * 5, "e" * 262_144)
+    saved = list[str]()
+    for tenants in (few, [long] * number):
+        save_drill(Mock(execute=lambda sent: saved.append(sent.compile().params["results"])), 1, 0, tenants)
+    assert saved[0] == text_of(DrillResults(tuple(few)))
+    assert VALUES["drills"]["results"].has(saved[1])
+    assert all(one.error for one in value_of(DrillResults, saved[1], drills.c.results).tenants)
 
 
 @pytest.mark.parametrize(("attempt", "is_read"), [("0a0a0a0a", True), ("0a0a0a0a` -- ", False), ("x", False)])

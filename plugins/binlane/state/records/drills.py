@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from sqlalchemy import Connection, Row, and_, insert, select, update
 
 from binlane.lazy_dataclass import dataclass
 from binlane.state.json_columns import text_of, value_of
+from binlane.state.stored_values import VALUES
 from binlane.state.tables import NOW, drills
 
 RUNNING: Final = "running"
@@ -23,6 +25,8 @@ INTERRUPTED: Final = "interrupted"
 HAS_RESULT: Final = and_(drills.c.ended_at.is_not(None), drills.c.state != INTERRUPTED)
 """Of a row: the drill has ended, and says something about restores. One that was killed does not."""
 
+_LONGEST: Final = 1 << 14
+"""Characters of a database's error, and of its differences, where not all of them have room."""
 _ORDER: Final = (EQUAL, INCOMPLETE, DIFFERENT, FAILED)
 """From the best to the worst."""
 
@@ -102,10 +106,28 @@ def save_drill(
 ) -> None:  # fmt: skip
     """Store what is known; any other state than RUNNING ends the drill."""
     values: dict[str, Any] = {} if state == RUNNING else {"state": state, "ended_at": NOW, "error": error or None}
-    results = text_of(DrillResults(tuple(tenants)))
+    results = _fitting(tenants)
     connection.execute(
         update(drills).where(drills.c.id == number).values(results=results, log_bytes=log_bytes, **values)
     )
+
+
+def _fitting(tenants: Sequence[TenantResult]) -> str:
+    """The results as their column holds them, with as much of their errors and differences as there is room for."""
+    most, found = VALUES[drills.name][drills.c.results.name].most, text_of(DrillResults(tuple(tenants)))
+    characters = _LONGEST
+    while len(found) > most and characters:
+        characters //= 2
+        found = text_of(DrillResults(tuple(_shortened(one, characters) for one in tenants)))
+    return found
+
+
+def _shortened(one: TenantResult, characters: int) -> TenantResult:
+    left, differences = characters, list[str]()
+    for each in one.differences:
+        differences += [each[:left]] if left > 0 else []
+        left -= len(each)
+    return replace(one, differences=tuple(differences), error=one.error[:characters])
 
 
 def read_drills(connection: Connection, channel: str, limit: int) -> tuple[Drill, ...]:
