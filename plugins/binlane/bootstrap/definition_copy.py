@@ -348,7 +348,7 @@ def make(session: Session, definition: Definition) -> None:
     if definition.kind == "VIEW":
         context = definition_context(session_modes(definition, session.flavor), definition.client)
         check_library_calls(session, definition.schema_object, definition.statement, context)
-    make_again(session, definition if definition.kind != "EVENT" else _disabled(definition, session))
+    _make_proved(session, definition if definition.kind != "EVENT" else _disabled(definition, session))
 
 
 def _disabled(event: Definition, session: Session) -> Definition:
@@ -359,6 +359,10 @@ def _disabled(event: Definition, session: Session) -> Definition:
 def make_again(session: Session, definition: Definition) -> None:
     """As ``make``, for what this server itself had a moment ago (``read_as_it_is``): an event keeps its status."""
     _require_own(definition, session)
+    _make_proved(session, definition)
+
+
+def _make_proved(session: Session, definition: Definition) -> None:
     if definition.kind == "VIEW":
         check_view(session, definition.schema_object, definition.statement)
     with target_errors(str(definition.schema_object)):

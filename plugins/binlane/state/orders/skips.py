@@ -32,9 +32,9 @@ REPLAYED: Final = "replayed"
 ALL_LANES: Final = -1
 """The recorded lane of a transaction in a block that all parallel lanes share: each of them skips it."""
 _PART: Final = 512 << 10
-_PARTS: Final = 32
-"""Read at once."""
 """Bytes of events in one row: far below every max_allowed_packet."""
+_PARTS: Final = 32
+"""Rows of events that are read at once."""
 
 
 @dataclass(frozen=True, slots=True)
