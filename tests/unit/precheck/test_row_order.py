@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from time import process_time
 
 import pytest
 
@@ -10,6 +11,7 @@ from binlane.model import Flavor, Item, ItemKind, LogPosition, SessionContext, T
 from binlane.precheck.situation.situation import Needs
 from binlane.precheck.statements.body_parts import Body, bodies
 from binlane.precheck.statements.equal_documents import _Documents
+from binlane.precheck.statements.row_effects import effects_in_turn
 from binlane.precheck.statements.row_order import RowOrder, _named_engine, ends_at_equal_keys, takes_rows
 from binlane.schema.model import Column, Table
 from binlane.schema.programs import MODE, Program
@@ -20,16 +22,24 @@ from tests.unit.precheck.situations import schema, situation
 from tests.unit.sql.parse.test_statements import NOT_READ
 
 KEY = TableKey("shop", "fired")
+CALLING = "BEGIN UPDATE d SET n = 1; INSERT INTO e VALUES (1); CALL Outer_One(NEW.n); END"
 TRIGGERS = (
     Program(KEY, "trigger", "DELETE FROM c WHERE id = NEW.n", name="one", time="AFTER UPDATE"),
     Program(KEY, "trigger", "INSERT INTO c VALUES (NEW.n)", name="two", time="AFTER UPDATE"),
     Program(KEY, "trigger", "INSERT INTO c VALUES (NEW.n)", name="other", time="AFTER INSERT"),
-    Program(KEY, "trigger", "CALL Outer_One(NEW.n)", name="calling", time="BEFORE DELETE"),
+    Program(
+        KEY,
+        "trigger",
+        CALLING,
+        name="calling",
+        time="BEFORE DELETE",
+    ),
 )
 ROUTINES = (
-    Program(TableKey("shop", "outer_one"), "procedure", "CALL inner_one(1)"),
-    Program(TableKey("shop", "inner_one"), "procedure", "CALL outer_one(1)"),
-    Program(TableKey("shop", "never"), "procedure", "DELETE FROM c"),
+    Program(TableKey("shop", "outer_one"), "procedure", "BEGIN INSERT INTO D VALUES (1); CALL inner_one(1); END"),
+    Program(TableKey("shop", "inner_one"), "procedure", "BEGIN CALL outer_one(1); DELETE FROM e; CALL adding(1); END"),
+    Program(TableKey("shop", "adding"), "procedure", "INSERT INTO other VALUES (1)"),
+    Program(TableKey("shop", "never"), "procedure", "BEGIN DELETE FROM c; DELETE FROM d; END"),
 )
 
 
@@ -44,7 +54,7 @@ def test_what_is_done_for_each_row_besides_a_trigger() -> None:
         "other": [],
         "calling": ["procedure shop.outer_one", "procedure shop.inner_one"],
     }
-    assert beside["other"].changed == {TableKey("shop", "c")}
+    assert beside["other"].changed == {TableKey("shop", name) for name in "cde"}
 
 
 def test_a_view_shows_the_tables_of_its_query_and_of_views_in_it() -> None:
@@ -195,3 +205,27 @@ def test_the_engine_that_a_statement_names_is_read(sql: str, engine: str) -> Non
     tokens: list[Token] = []
     lex(sql, Dialect(Flavor.MYSQL), tokens)
     assert _named_engine(tokens) == engine
+
+
+def chained(number: int) -> RowOrder:
+    """Routines of which each calls the next one, and changes one table with all of them."""
+    routines = [
+        Program(
+            TableKey("shop", f"p{at}"),
+            "procedure",
+            f"BEGIN UPDATE t{at} SET a = a + 1; CALL p{(at + 1) % number}(1); INSERT INTO log VALUES (NOW()); END",
+        )
+        for at in range(number)
+    ]
+    made = situation()
+    vars(made).update(stored_triggers=((), ()), stored_programs=((), routines), may_reach_programs=True)
+    return RowOrder(made)
+
+
+def test_a_long_chain_of_routines_is_looked_at_in_a_short_time() -> None:
+    order = chained(500)
+    every = order.every_body
+    begin = process_time()
+    found = [part for body in every for part in effects_in_turn(body, lambda _: None, order._beside(body))]
+    assert len(found) == len(every)
+    assert process_time() - begin < 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from itertools import islice
@@ -19,7 +19,7 @@ from binlane.precheck.situation.situation import Situation
 from binlane.precheck.statements.body_parts import Body, BodyPart, bodies, has_full_group_by, reaching
 from binlane.precheck.statements.read_order import common_engine
 from binlane.precheck.statements.row_effects import effects_in_turn
-from binlane.precheck.statements.rows_met import Beside
+from binlane.precheck.statements.rows_met import Beside, changes_of
 from binlane.safe_text import shown
 from binlane.schema.common_values import UNKNOWN_CHARSET
 from binlane.schema.compare import Severity
@@ -32,7 +32,8 @@ from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.made_table import MadeColumn, MadeTable, altered_table, made_table
 from binlane.sql.parse.query_blocks import NO_QUERIES, Query, blocks
-from binlane.sql.parse.row_effects import may_set_of_row, writes
+from binlane.sql.parse.row_changes import RowChange
+from binlane.sql.parse.row_effects import finds, may_set_of_row, writes
 from binlane.sql.parse.row_order import (
     BESIDE_GROUP,
     OrderedPart,
@@ -113,6 +114,8 @@ class RowOrder:
     seen: dict[Hashable, str | None] = field(default_factory=dict)
     engines: dict[TableKey, str] = field(default_factory=dict)
     """Of tables, ``common_engine``."""
+    _changes: dict[int, tuple[Body, Sequence[RowChange]]] = field(default_factory=dict)
+    """Of bodies, ``changes_of``; with the body, whose number no other one gets so."""
 
     def of_texts(self) -> Iterator[Finding]:
         """What statements say themselves."""
@@ -186,18 +189,60 @@ class RowOrder:
         same = [each for each in own if each.events and each.difference.key == body.difference.key]
         changed = {key for each in same for key in writes(each.tokens, each.database)}
         fired = [each for each in same if each.name != body.name and not each.events.isdisjoint(body.events)]
-        return Beside(changed, (*fired, *self._called_by(body)), self.bases_of)
+        return Beside(changed, (*fired, *self._called_by(body)), self.bases_of, self._changes_of)
+
+    def _changes_of(self, body: Body) -> Sequence[RowChange]:
+        if id(body) not in self._changes:
+            self._changes[id(body)] = body, changes_of(body)
+        return self._changes[id(body)][1]
 
     def _called_by(self, body: Body) -> Iterator[Body]:
-        """The routines that a body calls, also behind others."""
-        seen, left = {folded(body.difference.key)}, [body]
+        """The routines that a body calls, also behind others, if they change a table that the body changes, too, and
+        one of both finds rows of it."""
+        found = self._bases(finds(body.tokens, body.database))
+        met = {base for base in self._bases(writes(body.tokens, body.database)) if base in found | self._found_in}
+        wanted = {name for base in met for name in self._writing.get(base, ())}
+        if not wanted:
+            return
+        seen, left = {folded(body.difference.key)}, list(self._called_in(body))
         while left:
-            caller = left.pop()
-            for name in map(folded, names_in(caller.tokens, caller.database)):
-                if name not in seen and is_routine(name) and name in self._by_key:
-                    seen.add(name)
-                    left += self._by_key[name]
+            name = left.pop()
+            if name not in seen:
+                seen.add(name)
+                left += self._called.get(name, ())
+                if name in wanted:
                     yield from self._by_key[name]
+
+    def _bases(self, keys: Iterable[TableKey]) -> frozenset[TableKey]:
+        return frozenset(ANY_CASE.table(base) for key in keys for base in self.bases_of(key))
+
+    def _called_in(self, body: Body) -> frozenset[TableKey]:
+        """The routines that a body calls itself."""
+        names = map(folded, names_in(body.tokens, body.database))
+        return frozenset(name for name in names if is_routine(name) and name in self._by_key)
+
+    @cached_property
+    def _called(self) -> Mapping[TableKey, frozenset[TableKey]]:
+        routines = ((key, every) for key, every in self._by_key.items() if is_routine(key))
+        return {key: frozenset[TableKey]().union(*map(self._called_in, every)) for key, every in routines}
+
+    @cached_property
+    def _writing(self) -> Mapping[TableKey, Collection[TableKey]]:
+        """The routines that change a table."""
+        written = defaultdict[TableKey, set[TableKey]](set)
+        for each in self._routines:
+            for base in self._bases(writes(each.tokens, each.database)):
+                written[base].add(folded(each.difference.key))
+        return dict(written)
+
+    @cached_property
+    def _found_in(self) -> frozenset[TableKey]:
+        """The tables of which routines find rows that they change."""
+        return self._bases(key for each in self._routines for key in finds(each.tokens, each.database))
+
+    @property
+    def _routines(self) -> Iterator[Body]:
+        return (each for each in self.every_body if is_routine(each.difference.key))
 
     @cached_property
     def every_body(self) -> Sequence[Body]:

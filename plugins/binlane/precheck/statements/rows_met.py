@@ -50,15 +50,23 @@ _MADE_ONCE: Final = (PLAIN, "REPLACE")
 """INSERTs that leave their row whatever has been there."""
 
 
+def changes_of(body: Body) -> Sequence[RowChange]:
+    """The changes of tables by a body."""
+    variables = types_of_variables(body.tokens, body.parameters)
+    return tuple(row_changes(body.tokens, body.database, variables))
+
+
 class Beside(NamedTuple):
     """What is done for each row besides a body."""
 
     changed: Collection[TableKey] = ()
     """Tables that triggers of the same table change."""
     bodies: Sequence[Body] = ()
-    """Other triggers that the same statement fires for its rows, and the routines that a body calls."""
+    """Other triggers that the same statement fires for its rows, and those of the routines that a body calls which
+    change a table of its own."""
     bases_of: Callable[[TableKey], Collection[TableKey]] = lambda key: (key,)
     """The tables of which a name shows rows: of a view those of its query."""
+    changes_of: Callable[[Body], Sequence[RowChange]] = changes_of
 
 
 NOTHING_BESIDE: Final = Beside()
@@ -121,26 +129,26 @@ class RowsMet:
         """Each UPDATE and DELETE that finds other rows of a table behind what is done for the rows before."""
         groups = dict[TableKey, list[_Placed]]()
         for body in (self.body, *self.beside.bodies):
-            variables = types_of_variables(body.tokens, body.parameters)
             set_before = may_set_of_row(body.tokens) if body.is_before else frozenset[str]()
-            for change in row_changes(body.tokens, body.database, variables):
+            for change in self.beside.changes_of(body):
                 placed = _Placed(change, body, self.written(change.key), set_before)
                 for base in set(map(ANY_CASE.table, self.beside.bases_of(change.key))):
                     groups.setdefault(base, []).append(placed)
         for every in groups.values():
-            found = [(each.change, what) for each in every if (what := self._met_by(each, every))]
+            own = [each for each in every if each.body is self.body]
+            found = [(each.change, what) for each in every if own and (what := self._met_by(each, every, own))]
             if found and not self._is_by_key(every) and not self._is_by_values(every):
                 yield from (
                     f"{_SHOWN[change.verb]} {change.key}, which finds what the rows before have {what},"
                     for change, what in found
                 )
 
-    def _met_by(self, found: _Placed, every: Sequence[_Placed]) -> str:
+    def _met_by(self, found: _Placed, every: Sequence[_Placed], own: Sequence[_Placed]) -> str:
         """What one of the changes has done to the rows of ``found`` for the rows before; empty if nothing."""
         if found.change.verb == "INSERT" or (found.body is not self.body and found.body.events):
             # another trigger's changes are its own parts
             return ""
-        others = (each for each in every if self.body in (found.body, each.body))
+        others = every if found.body is self.body else own
         return next(filter(None, (self._met(found, other) for other in others)), "")
 
     def _is_by_key(self, every: Sequence[_Placed]) -> bool:

@@ -408,8 +408,10 @@ def reads(tokens: Sequence[Token], database: str) -> frozenset[TableKey]:
 
 def writes(tokens: Sequence[Token], database: str) -> frozenset[TableKey]:
     """The tables that a body changes."""
-    found = set(written_in(tokens, database))
-    for block in blocks(tokens, database):
-        if block.verb in ("UPDATE", "DELETE"):
-            found.update(each.table for each in block.sources if each.table is not None)
-    return frozenset(found)
+    return frozenset(written_in(tokens, database)) | finds(tokens, database)
+
+
+def finds(tokens: Sequence[Token], database: str) -> frozenset[TableKey]:
+    """The tables of which a body finds rows that it changes: by UPDATE and DELETE."""
+    changing = (block for block in blocks(tokens, database) if block.verb in ("UPDATE", "DELETE"))
+    return frozenset(each.table for block in changing for each in block.sources if each.table is not None)
