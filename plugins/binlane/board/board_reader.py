@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import logging
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -19,7 +20,7 @@ from binlane.board.gate import as_user_may_read, gated
 from binlane.board.host import EDIT, READ, Host
 from binlane.config import ChannelConfig, DeclaredChannel, declared_channels, load_channel
 from binlane.connections import Endpoint, resolve_endpoints
-from binlane.errors import PlanError
+from binlane.errors import BinlaneError, PlanError
 from binlane.health.airflow_runs import AirflowRuns
 from binlane.health.health import Health
 from binlane.health.look import LAST_WINDOWS, TARGET_SECONDS, Look, look_at, look_at_all
@@ -60,8 +61,9 @@ _READING: Final = threading.Lock()
 """Held while a window's file is read as a whole: until its digest is compared it may be another one, of a gigabyte."""
 _LONGEST_WAIT: Final = 5.0
 """Seconds for the files of other windows: a work folder that does not answer keeps its own pages waiting alone."""
-_MOST_OUTLINES: Final = 10_000
-"""Blocks of a lane file that are remembered; files with more are read for each request."""
+_MOST_OUTLINES: Final = 20_000
+"""Blocks that are remembered, of all lane files; a file with more is read for each request."""
+_MOST_FILES: Final = 64
 _Drifted: TypeAlias = tuple[tuple[Suspect, ...], list[models.DriftedRow]]
 """What was read of a channel, and how the page shows it."""
 
@@ -82,6 +84,12 @@ class Place:
 
 class NotFound(LookupError):  # noqa: N818 -- an answer, not an error of the program
     """The channel, window, lane or block does not exist, or the user may not read it."""
+
+
+class BusyError(BinlaneError):
+    """Files of another window are being read; the same request may be answered later."""
+
+    retryable = True
 
 
 class BoardReader:
@@ -338,28 +346,49 @@ def _plans(work: WorkFolder) -> WorkFolder:
 @contextlib.contextmanager
 def _reading() -> Iterator[None]:
     if not _READING.acquire(timeout=_LONGEST_WAIT):
-        raise NotFound("the files of another window are still being read; reload the page in a minute")
+        raise BusyError("the files of another window are still being read; reload the page in a minute")
     try:
         yield
     finally:
         _READING.release()
 
 
-def outlines_of(folder: WorkFolder, file: LaneFile) -> Generator[BlockOutline]:
-    """The blocks of a lane file in order, remembered since its digest is compared over all of it, and a page asks each
-    few seconds. Raises PlanError as ``block_outlines`` does."""
-    if (found := _some_outlines(folder, file)) is not None:
-        yield from found
-    else:
-        yield from block_outlines(folder, file)
+class _Outlines:
+    """The blocks of the lane files that were read last, as many as there is room for in all: none changes, a page asks
+    each few seconds, and the digest is compared over the whole file."""
+
+    def __init__(self) -> None:
+        self._found: OrderedDict[tuple[WorkFolder, LaneFile], tuple[BlockOutline, ...]] = OrderedDict()
+        self._changing = threading.Lock()
+
+    def of(self, folder: WorkFolder, file: LaneFile) -> Generator[BlockOutline]:
+        """The blocks of a lane file in order. Raises PlanError as ``block_outlines`` does."""
+        key = folder, file
+        with self._changing:
+            found = self._found.get(key)
+            if found is not None:
+                self._found.move_to_end(key)
+        if found is not None:
+            yield from found
+            return
+        known = list[BlockOutline]()
+        with contextlib.closing(block_outlines(folder, file)) as outlines:
+            for each in outlines:
+                if len(known) <= _MOST_OUTLINES:
+                    known.append(each)
+                yield each
+        self._keep(key, tuple(known))
+
+    def _keep(self, key: tuple[WorkFolder, LaneFile], known: tuple[BlockOutline, ...]) -> None:
+        if len(known) > _MOST_OUTLINES:
+            return
+        with self._changing:
+            self._found[key] = known
+            while sum(map(len, self._found.values())) > _MOST_OUTLINES or len(self._found) > _MOST_FILES:
+                self._found.popitem(last=False)
 
 
-@lru_cache(maxsize=64)
-def _some_outlines(folder: WorkFolder, file: LaneFile) -> tuple[BlockOutline, ...] | None:
-    """Of a lane file with no more than can be remembered; None for others."""
-    with contextlib.closing(block_outlines(folder, file)) as outlines:
-        found = tuple(itertools.islice(outlines, _MOST_OUTLINES + 1))
-    return found if len(found) <= _MOST_OUTLINES else None
+outlines_of = _Outlines().of
 
 
 @lru_cache(maxsize=16)

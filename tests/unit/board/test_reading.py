@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
@@ -103,27 +104,52 @@ def test_a_folder_that_does_not_answer_keeps_no_other_page_waiting_for_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(board_reader, "_LONGEST_WAIT", 0.05)
-    with board_reader._READING, pytest.raises(board_reader.NotFound, match="another window are still being read"):
+    with board_reader._READING, pytest.raises(board_reader.BusyError, match="another window are still being read"):
         board_reader._plans(WorkFolder(str(tmp_path)))
     with board_reader._reading():
         pass
 
 
-@pytest.mark.parametrize(("most", "reads"), [(2, 1), (1, 3)], ids=["few", "many"])
+@pytest.mark.parametrize(("most", "reads"), [(2, 1), (1, 2)], ids=["few", "many"])
 def test_the_blocks_of_a_lane_file_are_read_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, reads: int
 ) -> None:
-    made, folder = list[int](), WorkFolder(str(tmp_path))
-    header = BlockHeader(1, 1, 1, LogPosition("log", 1), "", 0.0)
-    outlines = [BlockOutline(header, number, frozenset(), RowCounts()) for number in range(2)]
+    made = outlines_by(monkeypatch, 2)
+    folder, remembered = WorkFolder(str(tmp_path)), board_reader._Outlines()
+    monkeypatch.setattr(board_reader, "_MOST_OUTLINES", most)
+    for _ in range(2):
+        assert [each.items for each in remembered.of(folder, lane_file(1))] == [0, 1]
+    assert len(made) == reads
+
+
+def test_the_blocks_of_all_lane_files_have_one_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever turns the pages of a channel's lanes decides how many files are read."""
+    outlines_by(monkeypatch, 1_000)
+    folder, remembered = WorkFolder(str(tmp_path)), board_reader._Outlines()
+    for number in range(100):
+        assert len([*remembered.of(folder, lane_file(number))]) == 1_000
+    assert sum(map(len, remembered._found.values())) <= board_reader._MOST_OUTLINES == 20_000
+
+
+def test_half_a_lane_file_is_not_remembered_as_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outlines_by(monkeypatch, 5)
+    folder, remembered = WorkFolder(str(tmp_path)), board_reader._Outlines()
+    with contextlib.closing(remembered.of(folder, lane_file(1))) as page:
+        next(page)
+    assert len([*remembered.of(folder, lane_file(1))]) == 5
+
+
+def lane_file(number: int) -> LaneFile:
+    return LaneFile(f"lanes/0000/{number}.parquet", 1, 1, 1, 1, 1, "0" * 64)
+
+
+def outlines_by(monkeypatch: pytest.MonkeyPatch, blocks: int) -> list[int]:
+    """A lane file of so many blocks, and how often one was read."""
+    made, header = list[int](), BlockHeader(1, 1, 1, LogPosition("log", 1), "", 0.0)
 
     def read(*_: object) -> Generator[BlockOutline]:
         made.append(1)
-        yield from outlines
+        yield from (BlockOutline(header, number, frozenset(), RowCounts()) for number in range(blocks))
 
     monkeypatch.setattr(board_reader, "block_outlines", read)
-    monkeypatch.setattr(board_reader, "_MOST_OUTLINES", most)
-    file = LaneFile(f"lanes/0000/{most}.parquet", 1, 1, 1, 1, 1, "0" * 64)
-    for _ in range(2):
-        assert list(board_reader.outlines_of(folder, file)) == outlines
-    assert len(made) == reads
+    return made
