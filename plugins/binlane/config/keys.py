@@ -502,7 +502,8 @@ class WorkConfig:
     keep_history: int = key(
         integer(1, 10_000_000),
         10_000,
-        "Windows, errors, verifications and drills whose rows the schema `binlane` on the target keeps. Never removed: "
+        "Windows, errors, verifications, drills and plans of repairs that nobody has applied, whose rows the schema "
+        "`binlane` on the target keeps. Never removed: "
         "windows that are open, that have their folder, or that a skip, a conflict or a kept verification names.",
     )
 

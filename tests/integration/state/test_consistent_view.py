@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pymysql
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, func, select, text
 
 from binlane.errors import StateSchemaError
 from binlane.model import Epoch, LogPosition
@@ -19,7 +19,9 @@ from binlane.state.orders.orders import begin_ddl
 from binlane.state.orders.stops import request_stop
 from binlane.state.positions import move_position
 from binlane.state.records.drills import DIFFERENT, EQUAL, FAILED, begin_drill, last_drills, save_drill
+from binlane.state.records.repairs import begin_repair, is_made, note_plan, read_repairs
 from binlane.state.records.retention import forget_history
+from binlane.state.tables import repairs
 from binlane.state.windows import Window, finish_window, open_window, set_plan
 from lab.servers import PrivateServer
 from tests.integration.state.conftest import cursor_of
@@ -144,6 +146,32 @@ def test_an_epoch_is_recorded_once_and_goes_with_its_window(
     assert target.query("SELECT COUNT(*) FROM binlane.epochs") == [(2,)]
     assert forget_history(engine, "c", keep=1) == 1
     assert target.query("SELECT COUNT(*) FROM binlane.epochs") == [(0,)]
+
+
+def test_a_plan_that_has_waited_is_the_newest_repair_where_it_begins(engine: Engine) -> None:
+    digest = "a" * 64
+    with engine.begin() as connection:
+        note_plan(connection, "c", digest, "/work/plan.json", 3, "somebody")
+        recopied = begin_repair(connection, "c", "b" * 64, "tenant_1.t", 4, "somebody")
+        applied = begin_repair(connection, "c", digest, "/work/plan.json", 3, "somebody")
+        assert [each.id for each in read_repairs(connection, "c", limit=9)] == [applied, recopied]
+        assert is_made(connection, "c", digest)
+        assert connection.scalar(select(func.count()).select_from(repairs)) == 2
+
+
+def test_old_plans_that_nobody_has_applied_go(engine: Engine) -> None:
+    with engine.begin() as connection:
+        begun = begin_repair(connection, "c", "0" * 64, "/work/plan.json", 3, "somebody")
+        for number in range(1, 5):
+            note_plan(connection, "c", str(number) * 64, "/work/plan.json", 3, "somebody")
+            note_plan(connection, "other", str(number) * 64, "/work/plan.json", 3, "somebody")
+    forget_history(engine, "c", keep=2)
+    with engine.connect() as connection:
+        left = connection.scalars(select(repairs.c.digest).where(repairs.c.channel == "c").order_by(repairs.c.id))
+        assert [*left] == ["0" * 64, "3" * 64, "4" * 64]
+        assert [each.id for each in read_repairs(connection, "c", limit=9)] == [begun]
+        others = connection.scalar(select(func.count()).where(repairs.c.channel == "other"))
+        assert others == 4
 
 
 def test_old_drills_go_but_the_newest_that_found_everything_equal(target: PrivateServer, engine: Engine) -> None:

@@ -127,8 +127,9 @@ def _require_made(target: Endpoint, stored: StoredPlan) -> None:
             return
     raise PlanError(
         f"{stored.place}: expected a plan that `binlane verify --repair` has made for this target, found the digest "
-        f"{plan.digest}, which binlane.repairs does not have: another program has written or changed the file, or the "
-        f"plan is another target's; nothing was repaired. Make a new plan with `binlane verify {plan.channel} --repair`"
+        f"{plan.digest}, which binlane.repairs does not have: its making was interrupted, another program has written "
+        "or changed the file, or the plan is another target's or an old one's; nothing was repaired. Make a new plan "
+        f"with `binlane verify {plan.channel} --repair`"
     )
 
 

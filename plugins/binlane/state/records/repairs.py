@@ -70,15 +70,10 @@ def is_made(connection: Connection, channel: str, digest: str) -> bool:
 
 def begin_repair(connection: Connection, channel: str, digest: str, plan: str, seqno: int, by: str) -> int:
     """Record a new repair, in the place of its plan's record; its number."""
-    query = select(repairs.c.id).where(
-        repairs.c.channel == channel, repairs.c.digest == digest, repairs.c.state == MADE
-    )
-    noted: int | None = connection.execute(query.limit(1)).scalar()
-    if noted is None:
-        return _add(connection, channel, digest, plan, seqno, by, RUNNING)
-    begun = {"state": RUNNING, "plan": plan, "requested_by": by, "started_at": NOW}
-    connection.execute(update(repairs).where(repairs.c.id == noted).values(**begun))
-    return noted
+    # a row of its own: repairs are listed by their numbers, and a plan may have waited for weeks
+    noted = (repairs.c.channel == channel, repairs.c.digest == digest, repairs.c.state == MADE)
+    connection.execute(delete(repairs).where(*noted))
+    return _add(connection, channel, digest, plan, seqno, by, RUNNING)
 
 
 def _add(connection: Connection, channel: str, digest: str, plan: str, seqno: int, by: str, state: str) -> int:

@@ -23,8 +23,20 @@ from sqlalchemy import (
 from binlane.model import FolderRecord
 from binlane.state.records.coverage import note_uncovered
 from binlane.state.records.drills import EQUAL, HAS_RESULT
+from binlane.state.records.repairs import MADE
 from binlane.state.records.verifications import CLEAN, RUNNING
-from binlane.state.tables import channels, conflicts, drills, epochs, errors, skips, splits, verifications, windows
+from binlane.state.tables import (
+    channels,
+    conflicts,
+    drills,
+    epochs,
+    errors,
+    repairs,
+    skips,
+    splits,
+    verifications,
+    windows,
+)  # fmt: skip
 from binlane.state.windows import FINISHED, folder_record
 
 _BATCH: Final = 1_000
@@ -65,8 +77,8 @@ def forget_work(connection: Connection, channel: str, window: str) -> None:
 
 
 def forget_history(engine: Engine, channel: str, *, keep: int) -> int:
-    """Delete windows, errors, verifications and drills older than the newest ``keep`` of each; the number of deleted
-    windows.
+    """Delete windows, errors, verifications, drills and plans of repairs that nobody has applied, older than the
+    newest ``keep`` of each; the number of deleted windows.
 
     Always kept: windows that are unfinished, that have a folder, or that a kept verification, skip or conflict names;
     and the newest drill, and of each kind the newest verification, that found everything equal.
@@ -75,6 +87,7 @@ def forget_history(engine: Engine, channel: str, *, keep: int) -> int:
         (verifications, _old_verifications(channel, keep)),
         (errors, _older(errors, channel, keep)),
         (drills, _old_drills(channel, keep)),
+        (repairs, and_(_older(repairs, channel, keep), repairs.c.state == MADE)),
     )
     with engine.connect() as connection:
         rows = [(table, [*connection.scalars(select(table.c.id).where(clause))]) for table, clause in clauses]
