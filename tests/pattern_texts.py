@@ -100,15 +100,14 @@ def patterns() -> Mapping[str, tuple[re.Pattern[Any], tuple[str, ...]]]:
                         found[each] = (f"{module.name}.{name}", tuple(dict.fromkeys(methods)))
     for file, text in sources.items():
         tree = parsed(text)
-        names = {
+        names: dict[Any, str] = {
             each.value: each.target.id
             for each in ast.walk(tree)
             if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
         }
-        for call in filter(_is_of_re, ast.walk(tree)):
+        for call, method in _calls_of_re(tree):
             pattern = _written(call)
             if pattern is not None and pattern not in found:
-                method = call.func.attr
                 name = names.get(call, "")
                 methods = [method] if method != "compile" else _methods_of(name, text, text)
                 found[pattern] = (f"{file.name}:{call.lineno}", tuple(dict.fromkeys(methods)))
@@ -121,16 +120,16 @@ def _methods_of(name: str, text: str, own: str) -> list[str]:
     return (re.findall(called, text) if name else []) or _METHOD.findall(own)
 
 
-def _is_of_re(node: ast.AST) -> bool:
-    called = node.func if isinstance(node, ast.Call) else None
-    return (
-        isinstance(called, ast.Attribute)
-        and ast.unparse(called.value) == "re"
-        and called.attr in ("compile", *_METHODS)
-    )
+def _calls_of_re(tree: ast.AST) -> Iterator[tuple[ast.Call, str]]:
+    """The calls of functions of ``re``, each with the function's name."""
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == "re":
+            name = call.func.attr
+            if name in ("compile", *_METHODS):
+                yield call, name
 
 
-def _written(call: Any) -> re.Pattern[Any] | None:
+def _written(call: ast.Call) -> re.Pattern[Any] | None:
     """The pattern of a call that writes it as it is."""
     if not call.args or not isinstance(call.args[0], ast.Constant):
         return None
