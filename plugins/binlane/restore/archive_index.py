@@ -428,6 +428,16 @@ class ArchiveIndex:
             found = self._read[file] = self._indexed(file, self._stored[file])
         return found
 
+    def limited_to(self, one: Indexed) -> int | None:
+        """The user id of this file's index where restores of other accounts than this one and root do not use it; None
+        if all do."""
+        if one.facts is None or not self._folder.is_local:
+            return None
+        with self._folder.open(name_of(one.stored)) as index:
+            owner = _owner_of(index.fileno())
+        log_file = Path(self._folder.path("")).parent / one.stored
+        return None if owner in (_owner_of(log_file), _ROOT) else owner
+
     def _listed(self) -> frozenset[str]:
         try:
             return frozenset(self._folder.names())
@@ -439,7 +449,7 @@ class ArchiveIndex:
     def _tell(self, why: str) -> None:
         """Once: what is not read for one file is mostly not read for any."""
         if not self._is_told:
-            log.info("%s; the log's files themselves are read where their index is not", why)
+            log.warning("%s; the log's files themselves are read where their index is not", why)
         self._is_told = True
 
     def _indexed(self, file: str, names: tuple[str, ...]) -> Indexed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import logging
 from pathlib import Path
 from typing import NoReturn
@@ -11,6 +12,8 @@ import pytest
 
 from binlane.errors import PlanError
 from binlane.model import Flavor, LogPosition
+from binlane.orchestration.commands.inspection.archive_index import index
+from binlane.orchestration.terminal import as_text
 from binlane.restore import archive_index, ruled_out
 from binlane.restore.archive_index import ArchiveIndex, folder_of, index_file, name_of, read_facts
 from binlane.restore.ruled_out import RuledOut
@@ -123,3 +126,18 @@ def test_an_index_is_used_if_its_account_could_say_the_same_by_the_log(
     assert (found.facts is not None) is is_used
     if not is_used:
         assert "(user ids 0, 1001, 1002), found one by the user id 1003, who could rule out files" in found.why
+
+
+@pytest.mark.parametrize(("owner", "is_limited"), [(1001, False), (0, False), (1003, True)])
+def test_an_index_that_other_accounts_do_not_use_is_named_where_it_is_made(
+    owner: int, is_limited: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is there for a restore, which need not be by the account that makes it."""
+    archive(tmp_path, log_file(1, (1,), Flavor.MYSQL), log_file(2, (2,), Flavor.MYSQL))
+    monkeypatch.setattr(archive_index, "_owner_of", lambda file: 1001 if isinstance(file, Path) else owner)
+    monkeypatch.setattr("os.geteuid", lambda: owner)
+    shown = as_text(index(str(tmp_path), as_json=False)[0])
+    found = json.loads(str(index(str(tmp_path), as_json=True)[0]))
+    assert ("1 index by the user id 1003" in " ".join(shown.split())) is is_limited
+    assert [each["limited_to"] for each in found["files"]] == [1003 if is_limited else None, None]
+    assert bool(found["next_steps"]) is is_limited

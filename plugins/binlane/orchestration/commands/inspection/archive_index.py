@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from binlane.activity import doing
@@ -22,14 +22,15 @@ def index(uri: str, *, as_json: bool) -> tuple[View, bool]:
         made = {each.file: each for each in make_index(uri)}
     found = ArchiveIndex(ArchiveSource(uri))
     files = [*map(found.of, found.files)]
+    limited = {each.file: user for each in files if (user := found.limited_to(each)) is not None}
     if as_json:
-        view: View = json.dumps(_object(uri, files, made), indent=1)
+        view: View = json.dumps(_object(uri, files, made, limited), indent=1)
     else:
-        view = _view(uri, files, made)
+        view = [*_view(uri, files, made), *map(Grid, _limited(uri, limited))]
     return view, not any(each.fault for each in made.values())
 
 
-def _view(uri: str, files: Sequence[Indexed], made: Mapping[str, Made]) -> View:
+def _view(uri: str, files: Sequence[Indexed], made: Mapping[str, Made]) -> list[Grid]:
     grid = Grid(f"{uri}: {plural(len(files), 'file')}")
     grid.columns("file", "bytes", "transactions", "databases").columns("from", "to", "index")
     for each in files:
@@ -55,7 +56,18 @@ def _view(uri: str, files: Sequence[Indexed], made: Mapping[str, Made]) -> View:
     ]
 
 
-def _object(uri: str, files: Sequence[Indexed], made: Mapping[str, Made]) -> dict[str, Any]:
+def _limited(uri: str, limited: Mapping[str, int]) -> Iterator[str]:
+    """What is to do where restores of other accounts do not use an index; nothing where they do."""
+    if limited:
+        users = ", ".join(map(str, sorted({*limited.values()})))
+        yield (
+            f"{folder_of(uri).uri}: {plural(len(limited), 'index', 'indexes')} by the user id {users}, which is "
+            "neither root nor the owner of the log's files: a restore by another account does not use them. "
+            "Give them to that owner (chown), or remove the folder and run `binlane archive index` as that owner"
+        )
+
+
+def _object(uri: str, files: Sequence[Indexed], made: Mapping[str, Made], limited: Mapping[str, int]) -> dict[str, Any]:
     faults = {each.file: each.fault for each in made.values() if each.fault}
     return {
         "archive": uri,
@@ -63,10 +75,11 @@ def _object(uri: str, files: Sequence[Indexed], made: Mapping[str, Made]) -> dic
         "files": [
             {
                 "name": each.file, "is_new": each.file in made and each.file not in faults, "why": each.why,
-                "fault": faults.get(each.file), "facts": None if each.facts is None else INDEX.dump(each.facts),
+                "fault": faults.get(each.file), "limited_to": limited.get(each.file),
+                "facts": None if each.facts is None else INDEX.dump(each.facts),
             }
             for each in files
         ],
         # each fault names its own way on
-        "next_steps": [*faults.values()],
+        "next_steps": [*faults.values(), *_limited(uri, limited)],
     }  # fmt: skip
