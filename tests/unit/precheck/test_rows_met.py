@@ -99,6 +99,24 @@ FOUND: Final = {
         "BEGIN DELETE FROM c WHERE id = OLD.id; INSERT INTO c (id) SELECT NEW.id UNION SELECT 1; END",
         "BEGIN DELETE FROM c WHERE id = OLD.id; INSERT INTO c (id) SELECT id FROM log; END",
         "BEGIN DELETE FROM c WHERE id IN (OLD.id, NEW.code); INSERT INTO c (id, n) VALUES (NEW.id, NEW.n); END",
+        *(
+            f"BEGIN DECLARE v {kind}; {body} DELETE FROM c WHERE id = v; INSERT INTO c (id, n) VALUES (v, NEW.m); END"
+            for kind, body in (
+                ("INT", "SET v = NEW.n;"),
+                ("INT", "SET v = 7;"),
+                ("INT", ""),
+                ("INT", "SET v = NEW.id; SET v = 7;"),
+                ("INT", "SET v = NEW.id; SET v = NEW.n;"),
+                ("INT", "SET v = NEW.id; SET @a = 1, v = 7;"),
+                ("INT", "SET v = NEW.id; SELECT 7 INTO v;"),
+                ("INT", "SET v = NEW.id; CALL p(v);"),
+                ("INT", "IF NEW.n THEN SET v = NEW.id; END IF;"),
+                ("INT", "DELETE FROM c WHERE id = v; SET v = NEW.id;"),
+                ("TINYINT", "SET v = NEW.id;"),
+                ("INT UNSIGNED", "SET v = NEW.id;"),
+                ("VARCHAR(9)", "SET v = NEW.id;"),
+            )
+        ),
         "BEGIN DELETE FROM c WHERE id IN (OLD.id, 7); INSERT INTO c (id, n) VALUES (NEW.id, NEW.n); END",
         "BEGIN DELETE FROM c WHERE id = OLD.id OR n = NEW.id; INSERT INTO c (id, n) VALUES (NEW.id, NEW.n); END",
         "BEGIN DELETE FROM c WHERE id = OLD.id OR id = 7; INSERT INTO c (id, n) VALUES (NEW.id, NEW.n); END",
@@ -184,6 +202,9 @@ NOT_FOUND: Final = (
     "BEGIN DELETE FROM by_day WHERE d < CURDATE() - INTERVAL 7 DAY; INSERT INTO by_day VALUES (CURDATE(), 1); END",
     "BEGIN DELETE FROM c WHERE id = OLD.id; INSERT INTO c (n, id) SELECT NEW.n, NEW.id FROM log WHERE x = NEW.m; END",
     "BEGIN INSERT INTO c (id, m) SELECT NEW.id, 1; UPDATE c SET m = 5 WHERE id = NEW.id AND m = 1; END",
+    "BEGIN DECLARE v INT; SET v = NEW.id; DELETE FROM c WHERE id = v; INSERT INTO c (id, n) VALUES (v, NEW.n); END",
+    "BEGIN DECLARE v INT; SET v = NEW.id; IF NEW.n THEN DELETE FROM c WHERE id = v AND n = 1; END IF;"
+    " INSERT INTO c (n, id) VALUES (NEW.n, v); END",
     "BEGIN DELETE FROM c WHERE id IN (OLD.id, NEW.id); INSERT INTO c (id, n) VALUES (NEW.id, NEW.n); END",
     "BEGIN DELETE FROM c WHERE id = OLD.id OR id = NEW.id; INSERT INTO c (id, n) VALUES (NEW.id, NEW.n); END",
     "BEGIN DELETE FROM c WHERE n = 1 AND m = NEW.m; INSERT INTO c (id, n, m) VALUES (NEW.id, 2, NEW.m); END",

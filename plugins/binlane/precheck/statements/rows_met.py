@@ -27,6 +27,7 @@ from binlane.precheck.statements.own_keys import (
     meet_nowhere,
     ways_of,
 )
+from binlane.precheck.statements.row_values import declared
 from binlane.schema.common_values import are_alike, differs
 from binlane.schema.kept_values import holds, keeps
 from binlane.schema.letter_case import ANY_CASE
@@ -37,6 +38,7 @@ from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.query_blocks import Column, call_end, conditions, items, plain_column
 from binlane.sql.parse.row_changes import INSERTED, RowChange, branches_before, row_changes
 from binlane.sql.parse.row_effects import PLAIN, has_row_beside, may_set_of_row, types_of_variables
+from binlane.sql.parse.row_variables import with_row_values
 
 _SHOWN: Final = {"UPDATE": "an UPDATE of", "DELETE": "a DELETE from"}
 _MOMENTS: Final = ("NOW()", "CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP()")
@@ -44,6 +46,7 @@ _TODAYS: Final = ("CURDATE()", "CURRENT_DATE", "CURRENT_DATE()")
 _WHOLE_DAYS: Final = frozenset({"DAY", "WEEK", "MONTH", "QUARTER", "YEAR"})
 _WHOLE_UNITS: Final = _WHOLE_DAYS | {"MINUTE", "HOUR"}
 """Units that are longer than what a column without fractions of a second leaves out."""
+_WHOLE_NUMBERS: Final = ("tinyint", "smallint", "mediumint", "int", "bigint")
 _EARLIER_BY: Final = {"DATE_SUB": "", "SUBDATE": "", "DATE_ADD": "-", "ADDDATE": "-"}
 """Functions that give an earlier time, with the sign of the interval that does."""
 _MADE_ONCE: Final = (PLAIN, "REPLACE")
@@ -119,7 +122,7 @@ class RowsMet:
         written: Callable[[TableKey], Table | None],
     ) -> None:
         """``told``: the firing table with the keys that tell its rows apart; None: none does."""
-        self.body = body
+        self.body = body._replace(tokens=_with_row_values(body, fired)) if body.events else body
         self.beside = beside
         self.fired = fired
         self.told = told
@@ -205,6 +208,19 @@ class RowsMet:
     @cached_property
     def _branches(self) -> Sequence[int]:
         return branches_before(self.body.tokens)
+
+
+def _with_row_values(body: Body, fired: Table | None) -> Sequence[Token]:
+    """A trigger's tokens with the row's whole numbers in place of variables that have them."""
+
+    def holds(name: str, type_tokens: Sequence[Token]) -> bool:
+        own, words = column_of(fired, name), {token.upper for token in type_tokens}
+        is_same = own is not None and own.data_type in _WHOLE_NUMBERS and bool(type_tokens)
+        if own is None or not is_same or "ZEROFILL" in words:
+            return False
+        return declared(name, type_tokens).data_type == own.data_type and ("UNSIGNED" in words) == own.unsigned
+
+    return with_row_values(body.tokens, types_of_variables(body.tokens), holds)
 
 
 def _leaves_out(found: _Placed, inserted: _Placed) -> bool:
