@@ -209,11 +209,21 @@ def _ended(verification: PastVerification | None) -> float | None:
     return None if verification is None else _optional_seconds(verification.ended_at)
 
 
+_PAST: Final = tuple(
+    windows.c[name]
+    for name in (
+        *("window_id", "number", "state", "first_seqno", "last_seqno", "end_file", "end_offset", "end_gtid_set"),
+        *("end_time", "created_at", "finished_at", "lanes", "plan_digest", "totals", "facts", "work", "summary"),
+    )
+)
+"""What people see of a window: not its start, which is as large as the GTID set and is that of the window before."""
+
+
 def read_history(
     connection: Connection, channel: str, *, limit: int, before: int | None = None
 ) -> tuple[PastWindow, ...]:
     """The channel's windows, newest first; ``before``: only those with a smaller number."""
-    query = select(windows).where(windows.c.channel == channel).order_by(windows.c.number.desc()).limit(limit)
+    query = select(*_PAST).where(windows.c.channel == channel).order_by(windows.c.number.desc()).limit(limit)
     if before is not None:
         query = query.where(windows.c.number < before)
     return tuple(_past_window(row) for row in connection.execute(query))
@@ -222,7 +232,7 @@ def read_history(
 def read_past_window(connection: Connection, channel: str, window_id: str) -> PastWindow | None:
     """One window; None if there is none with this id. Raises PositionError if there is no such channel."""
     read_channel(connection, channel)
-    query = select(windows).where(windows.c.channel == channel, windows.c.window_id == window_id)
+    query = select(*_PAST).where(windows.c.channel == channel, windows.c.window_id == window_id)
     row = connection.execute(query).one_or_none()
     return None if row is None else _past_window(row)
 
