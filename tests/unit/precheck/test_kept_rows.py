@@ -9,10 +9,11 @@ import pytest
 
 from binlane.model import BlockHeader, Item, ItemKind, LogPosition, SessionContext, TableKey
 from binlane.precheck.situation.situation import Needs, Situation
+from binlane.schema.model import Column, Key, KeyColumn, Table
 from binlane.schema.programs import Program
 from binlane.shards.selection import Selection
 from tests.unit.plan.logs import settings
-from tests.unit.precheck.situations import applying, said, situation, target_of
+from tests.unit.precheck.situations import applying, said, schema, situation, target_of
 
 UPSERT: Final = "INSERT INTO hits VALUES (1, 1) ON DUPLICATE KEY UPDATE n = n + 1"
 
@@ -74,3 +75,26 @@ def test_a_trigger_that_meets_rows_is_found_behind_a_plain_statement() -> None:
     counts = Program(TableKey("shop", "hits"), "trigger", body, name="counts", time="AFTER INSERT")
     [found] = said(of("INSERT INTO hits VALUES (1, 1)", (("delete", "ignore"),), counts), "kept-rows")
     assert "found ON DUPLICATE KEY UPDATE of trigger shop.counts" in found
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_named"),
+    [
+        ("WHERE id = 1 LIMIT 1", False),
+        ("WHERE day = 3 AND hits.id = 1 LIMIT 1", False),
+        ("WHERE id > 1 LIMIT 1", True),
+        ("WHERE day = 1 LIMIT 1", True),
+        ("WHERE name = 1 LIMIT 1", True),
+        ("WHERE id = '1' LIMIT 1", True),
+        ("WHERE id = 1e17 LIMIT 1", True),
+        ("WHERE id = 1 OR day = 2 LIMIT 1", True),
+        ("ORDER BY id LIMIT 1", True),
+    ],
+)
+def test_a_limit_behind_one_row_of_a_unique_key_meets_no_other(condition: str, *, is_named: bool) -> None:
+    columns = (Column("id", 1, "bigint", nullable=False), Column("day", 2, "int"), Column("name", 3, "char", length=9))
+    keys = (Key("PRIMARY", True, True, (KeyColumn("id"),)), Key("name", True, False, (KeyColumn("name"),)))
+    table = Table(TableKey("shop", "hits"), "MyISAM", columns, keys)
+    window = of(f"UPDATE hits SET n = 1 {condition}", tables=schema(table))
+    vars(window).update(source_tables=schema(table), may_reach_programs=False)
+    assert (said(window, "kept-rows") != []) is is_named

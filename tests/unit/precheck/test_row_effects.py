@@ -13,6 +13,7 @@ from binlane.precheck.statements.body_parts import Body, BodyPart
 from binlane.precheck.statements.own_keys import ways_of
 from binlane.precheck.statements.row_effects import effects_in_turn
 from binlane.schema.model import Column, Generated, Key, KeyColumn, Table
+from binlane.sql.parse.row_effects import may_set_of_row
 from binlane.sql.programs.comparison import Difference
 from binlane.sql.temporary_routines import tokens_of
 
@@ -430,3 +431,10 @@ def test_a_table_whose_engine_keeps_no_keys_has_rows_of_one_value(monkeypatch: p
     assert named(body, "INSERT") == [LAST]
     [before] = parts_of(body, "INSERT", is_before=True, set_before=frozenset())
     assert before.among is None
+
+
+@pytest.mark.parametrize("body", ["SELECT 1, 2 INTO @x, NEW.code", "SELECT 1, 2 INTO NEW.n, x"])
+def test_a_column_of_the_row_may_be_set_behind_another_target(body: str) -> None:
+    assert may_set_of_row(tokens_of(body, Flavor.MYSQL) or ()) is None
+    for plain in ("INSERT INTO a.log SELECT NEW.code, n FROM t", "SELECT 1, 2 INTO @x, y FROM t WHERE n = NEW.code"):
+        assert may_set_of_row(tokens_of(plain, Flavor.MYSQL) or ()) == frozenset()

@@ -15,10 +15,17 @@ from binlane.choices import FilterKind, FilterPolicy
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
 from binlane.precheck.statements.body_parts import Body, BodyPart, reaching
+from binlane.precheck.statements.own_keys import column_of, names_of
+from binlane.precheck.statements.row_order import RowOrder
+from binlane.precheck.statements.rows_met import WHOLE_NUMBERS
 from binlane.safe_text import shown
 from binlane.schema.compare import Severity
+from binlane.schema.derived_tables import DERIVED
+from binlane.schema.model import ENGINES_WITHOUT_KEYS
 from binlane.sql.logged_statement import LoggedText
-from binlane.sql.parse.met_rows import met_rows
+from binlane.sql.parse.lexer import TokenKind
+from binlane.sql.parse.met_rows import LIMIT, met_rows
+from binlane.sql.parse.query_blocks import blocks
 
 _REMOVING: Final = (FilterKind.DELETE, FilterKind.TRUNCATE, FilterKind.DROP, FilterKind.DROP_DATABASE)
 _MEETS: Final = re.compile(rb"\b(?:SELECT|TABLE|JOIN|USING|LIMIT|DUPLICATE|IGNORE)\b", re.IGNORECASE)
@@ -48,8 +55,34 @@ def _of_texts(situation: Situation) -> Iterator[tuple[str, str, int]]:
         header = logged.header
         text = LoggedText.of(header.first_seqno, header.source, logged.item, situation.plan.flavor)
         what = None if text is None else met_rows(text.tokens)
-        if text is not None and what is not None and _may_be_kept(situation, text):
+        if text is None or what is None or (what == LIMIT and _finds_one(situation, text)):
+            continue
+        if _may_be_kept(situation, text):
             yield text.where, what, text.seqno
+
+
+def _finds_one(situation: Situation, text: LoggedText) -> bool:
+    """Whether each LIMIT of a statement stands behind a unique key of whole numbers, of which both servers have at most
+    one row."""
+    tokens = text.tokens_with_numbers
+    # a number such as 1e17 is equal to several
+    if not all(token.text.isdecimal() for token in tokens if token.kind is TokenKind.NUMBER):
+        return False
+    limited = [each for each in blocks(tokens, text.context.database or "") if "LIMIT" in each.clauses]
+    if not limited or any(len(each.sources) != 1 for each in limited):
+        return False
+    table_of = RowOrder(situation).table_of(text.seqno)
+    for block in limited:
+        [source] = block.sources
+        table = None if source.table is None else table_of(source.table)
+        if table is None or table.engine in (DERIVED, *ENGINES_WITHOUT_KEYS):
+            return False
+        equal = [each.column for each in block.equalities if each.other is TokenKind.NUMBER]
+        given = {column_of(table, each.name) for each in equal if source.may_be(each.qualifier)}
+        whole = {each.name.lower() for each in given if each is not None and each.data_type in WHOLE_NUMBERS}
+        if not any(names_of(key) and names_of(key) <= whole for key in table.keys):
+            return False
+    return True
 
 
 def _may_be_kept(situation: Situation, text: LoggedText) -> bool:

@@ -46,7 +46,8 @@ _TODAYS: Final = ("CURDATE()", "CURRENT_DATE", "CURRENT_DATE()")
 _WHOLE_DAYS: Final = frozenset({"DAY", "WEEK", "MONTH", "QUARTER", "YEAR"})
 _WHOLE_UNITS: Final = _WHOLE_DAYS | {"MINUTE", "HOUR"}
 """Units that are longer than what a column without fractions of a second leaves out."""
-_WHOLE_NUMBERS: Final = ("tinyint", "smallint", "mediumint", "int", "bigint")
+WHOLE_NUMBERS: Final = ("tinyint", "smallint", "mediumint", "int", "bigint")
+"""Types of which equal values are one value."""
 _EARLIER_BY: Final = {"DATE_SUB": "", "SUBDATE": "", "DATE_ADD": "-", "ADDDATE": "-"}
 """Functions that give an earlier time, with the sign of the interval that does."""
 _MADE_ONCE: Final = (PLAIN, "REPLACE")
@@ -215,7 +216,7 @@ def _with_row_values(body: Body, fired: Table | None) -> Sequence[Token]:
 
     def holds(name: str, type_tokens: Sequence[Token]) -> bool:
         own, words = column_of(fired, name), {token.upper for token in type_tokens}
-        is_same = own is not None and own.data_type in _WHOLE_NUMBERS and bool(type_tokens)
+        is_same = own is not None and own.data_type in WHOLE_NUMBERS and bool(type_tokens)
         if own is None or not is_same or "ZEROFILL" in words:
             return False
         return declared(name, type_tokens).data_type == own.data_type and ("UNSIGNED" in words) == own.unsigned

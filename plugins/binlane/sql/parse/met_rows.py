@@ -12,6 +12,7 @@ from binlane.sql.parse.queries import FROM_IN_CALLS
 from binlane.sql.parse.row_statements import ignores_errors
 
 _CHANGING: Final = frozenset({"UPDATE", "DELETE"})
+LIMIT: Final = "LIMIT"
 _FILLING: Final = frozenset({"INSERT", "REPLACE"})
 _OF_CALLS: Final = {"FROM": FROM_IN_CALLS, "USING": ("CONVERT", "CHAR")}
 """Words that functions have between their parentheses: of them they name no table."""
@@ -41,7 +42,7 @@ def met_rows(tokens: Sequence[Token]) -> str | None:
         return "a query" if "TABLE" in words and words[0] in _FILLING else None
     if "JOIN" in words or "USING" in words or _has_list(tokens, before):
         return "a join"
-    return "LIMIT" if "LIMIT" in words else None
+    return LIMIT if LIMIT in words else None
 
 
 def _words_before(tokens: Sequence[Token]) -> Iterator[str]:

@@ -7,9 +7,9 @@ takes, and whatever reads, changes or deletes what the body has written for the 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 from binlane.model import TableKey
@@ -351,10 +351,22 @@ def set_of_row(tokens: Sequence[Token]) -> Iterator[str]:
 
 def may_set_of_row(tokens: Sequence[Token]) -> frozenset[str] | None:
     """The columns of the row that a trigger may set, in lower case; None: any, by an argument of a procedure, say."""
-    is_into_row = any(one.upper == "INTO" and other.text.lower() == FIRING[0] for one, other in pairwise(tokens))
-    if is_into_row or any(token.upper in _SETTING for token in tokens):
+    places = (at + 1 for at, token in enumerate(tokens) if token.upper == "INTO")
+    into = itertools.chain.from_iterable(_targets(tokens, at) for at in places)
+    if any(each.text.lower() == FIRING[0] for each in into) or any(token.upper in _SETTING for token in tokens):
         return None
     return frozenset(map(str.lower, set_of_row(tokens)))
+
+
+def _targets(tokens: Sequence[Token], at: int) -> Iterator[Token]:
+    """The first token of each name in a list that begins at ``at``."""
+    while at < len(tokens):
+        yield tokens[at]
+        while at + 1 < len(tokens) and is_symbol(tokens[at + 1], "."):
+            at += 2
+        if not (at + 1 < len(tokens) and is_symbol(tokens[at + 1], ",")):
+            return
+        at += 2
 
 
 def change_of(column: str, value: Sequence[Token]) -> Change:
