@@ -99,6 +99,6 @@ def test_the_answer_of_another_server_is_not_kept(tmp_path: Path) -> None:
     source = Mock(state=lambda: state)
     source.name = "s"
     start = Start(0, LogPosition(FIRST, LOG_START), "", 0.0, "me", "")
-    crashes = SourceCrashes(None, pytest.fail, pytest.fail)
+    crashes = SourceCrashes(None, lambda _: pytest.fail("it was kept"), pytest.fail)
     with pytest.raises(SourceIdentityError, match="expected the channel's source, me, found another"):
         extract(source, start, UntilLogEnd(), WorkFolder(str(tmp_path)), channel="c", window="w", crashes=crashes)
