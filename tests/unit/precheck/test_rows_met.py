@@ -96,7 +96,7 @@ FOUND: Final = {
         "BEGIN DELETE FROM c WHERE n = 1 OR m = NEW.m; INSERT INTO c (id, n, m) VALUES (NEW.id, 2, NEW.m); END",
         "BEGIN DELETE FROM c WHERE id = OLD.id; INSERT INTO c (id, n) SELECT NEW.n, id FROM log; END",
         "BEGIN DELETE FROM c WHERE id = OLD.id; INSERT INTO c SELECT log.*, NEW.id FROM log; END",
-        "BEGIN DELETE FROM c WHERE id = OLD.id; INSERT INTO c (id) SELECT NEW.id UNION SELECT 1; END",
+        "BEGIN DELETE FROM c WHERE id = OLD.id; INSERT INTO c (id) SELECT NEW.id FROM log UNION SELECT 1; END",
         "BEGIN DELETE FROM c WHERE id = OLD.id; INSERT INTO c (id) SELECT id FROM log; END",
         "BEGIN DELETE FROM c WHERE id IN (OLD.id, NEW.code); INSERT INTO c (id, n) VALUES (NEW.id, NEW.n); END",
         *(
@@ -111,6 +111,7 @@ FOUND: Final = {
                 ("INT", "SET v = NEW.id; SELECT 7 INTO v;"),
                 ("INT", "SET v = NEW.id; CALL p(v);"),
                 ("INT", "IF NEW.n THEN SET v = NEW.id; END IF;"),
+                ("INT", "IF NEW.n THEN SET @a = 1; SET v = NEW.id; END IF;"),
                 ("INT", "DELETE FROM c WHERE id = v; SET v = NEW.id;"),
                 ("TINYINT", "SET v = NEW.id;"),
                 ("INT UNSIGNED", "SET v = NEW.id;"),

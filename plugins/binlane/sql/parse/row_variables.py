@@ -27,11 +27,11 @@ def with_row_values(
     # VALUES(x) of an upsert has a column
     if not found or any(token.upper == "DUPLICATE" for token in tokens):
         return tokens
-    in_rows, given = _in_rows(tokens), [name for name, _ in _given(tokens)]
+    in_rows = _in_rows(tokens)
     for name, value in list(found.items()):
         begin = next(at for at, token in enumerate(tokens) if token is value[0])
         places = [at for at in _places(tokens, name) if tokens[at - 1].upper not in ("DECLARE", "SET") or at > begin]
-        if given.count(name) > 1 or not all(at > begin and _is_value(tokens, at, in_rows) for at in places):
+        if not all(at > begin and _is_value(tokens, at, in_rows) for at in places):
             del found[name]
     replaced = list[Token]()
     for at, token in enumerate(tokens):
