@@ -371,13 +371,12 @@ class _Outlines:
         if found is not None:
             yield from found
             return
-        known = list[BlockOutline]()
         with contextlib.closing(block_outlines(folder, file)) as outlines:
-            for each in outlines:
-                if len(known) <= _MOST_OUTLINES:
-                    known.append(each)
-                yield each
-        self._keep(key, tuple(known))
+            # before the first one is given out: a page ends the reading behind some of them
+            known = tuple(itertools.islice(outlines, _MOST_OUTLINES + 1))
+            self._keep(key, known)
+            yield from known
+            yield from outlines
 
     def _keep(self, key: tuple[WorkFolder, LaneFile], known: tuple[BlockOutline, ...]) -> None:
         if len(known) > _MOST_OUTLINES:

@@ -348,7 +348,11 @@ def make(session: Session, definition: Definition) -> None:
     if definition.kind == "VIEW":
         context = definition_context(session_modes(definition, session.flavor), definition.client)
         check_library_calls(session, definition.schema_object, definition.statement, context)
-    _make_proved(session, definition if definition.kind != "EVENT" else _disabled(definition, session))
+    if definition.kind == "EVENT":
+        # another text than the one that was proved
+        make_again(session, _disabled(definition, session))
+    else:
+        _make_proved(session, definition)
 
 
 def _disabled(event: Definition, session: Session) -> Definition:

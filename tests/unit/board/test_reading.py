@@ -131,12 +131,15 @@ def test_the_blocks_of_all_lane_files_have_one_bound(tmp_path: Path, monkeypatch
     assert sum(map(len, remembered._found.values())) <= board_reader._MOST_OUTLINES == 20_000
 
 
-def test_half_a_lane_file_is_not_remembered_as_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    outlines_by(monkeypatch, 5)
+def test_a_page_that_needs_the_first_blocks_alone_keeps_them_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = outlines_by(monkeypatch, 5)
     folder, remembered = WorkFolder(str(tmp_path)), board_reader._Outlines()
     with contextlib.closing(remembered.of(folder, lane_file(1))) as page:
         next(page)
     assert len([*remembered.of(folder, lane_file(1))]) == 5
+    assert len(made) == 1
 
 
 def lane_file(number: int) -> LaneFile:

@@ -32,3 +32,18 @@ def test_no_door_is_without_a_proof(door: Mock, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(PrecheckError, match="expected its definition alone, found a second statement"):
         door(Mock(), Definition("TABLE", "d", "t", b"CREATE TABLE `t` (`id` int)"))
     made.assert_not_called()
+
+
+def test_an_event_is_proved_as_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    event = Definition("EVENT", "d", "e", b"CREATE EVENT `e` ON SCHEDULE EVERY 1 DAY ENABLE DO SELECT 1")
+    sent = Definition("EVENT", "d", "e", b"CREATE EVENT `e` ON SCHEDULE EVERY 1 DAY DISABLE DO SELECT 1")
+    proof, made = Mock(return_value=None), Mock()
+    monkeypatch.setattr(definition_copy, "foreign_part", proof)
+    monkeypatch.setattr(definition_copy, "_make", made)
+    monkeypatch.setattr(definition_copy, "_disabled", Mock(return_value=sent))
+    session = Mock()
+
+    make(session, event)
+
+    assert [call.args[0] for call in proof.call_args_list] == [event, sent]
+    made.assert_called_once_with(session, sent)
