@@ -25,6 +25,7 @@ from binlane.state.records.verifications import (
     unfinished_round,
 )
 from binlane.state.tables import channels, windows
+from binlane.state.windows import folder_record
 
 if TYPE_CHECKING:
     from binlane.state.records.drills import LastDrills
@@ -213,7 +214,18 @@ _PAST: Final = tuple(
     windows.c[name]
     for name in (
         *("window_id", "number", "state", "first_seqno", "last_seqno", "end_file", "end_offset", "end_gtid_set"),
-        *("end_time", "created_at", "finished_at", "lanes", "plan_digest", "totals", "facts", "work", "summary"),
+        *(
+            "end_time",
+            "created_at",
+            "finished_at",
+            "lanes",
+            "plan_digest",
+            "totals",
+            "facts",
+            "work",
+            "files",
+            "summary",
+        ),
     )
 )
 """What people see of a window: not its start, which is as large as the GTID set and is that of the window before."""
@@ -264,6 +276,6 @@ def _past_window(row: Row[tuple[object, ...]]) -> PastWindow:
         plan_digest=row.plan_digest,
         totals=optional_value_of(RowCounts, row.totals, windows.c.totals),
         facts=None if row.facts is None else WindowFacts.from_json(row.facts),
-        work=FolderRecord(row.work),
+        work=folder_record(row.work, row.files),
         summary=row.summary,
     )
