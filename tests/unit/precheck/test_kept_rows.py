@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ import pytest
 
 from binlane.model import BlockHeader, Item, ItemKind, LogPosition, SessionContext, TableKey
 from binlane.precheck.situation.situation import Needs, Situation
+from binlane.precheck.statements import kept_rows
 from binlane.schema.model import Column, Key, KeyColumn, Table
 from binlane.schema.programs import Program
 from binlane.shards.selection import Selection
@@ -98,3 +100,18 @@ def test_a_limit_behind_one_row_of_a_unique_key_meets_no_other(condition: str, *
     window = of(f"UPDATE hits SET n = 1 {condition}", tables=schema(table))
     vars(window).update(source_tables=schema(table), may_reach_programs=False)
     assert (said(window, "kept-rows") != []) is is_named
+
+
+def test_the_window_is_read_for_its_tables_once_and_not_for_each_statement(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, window = list[int](), of(f"{UPSERT} LIMIT 1", tables=schema())
+    [pair] = window.transactions_with(re.compile(b"LIMIT"))
+
+    class Counted(kept_rows.RowOrder):
+        def __init__(self, of_window: Situation) -> None:
+            made.append(1)
+            super().__init__(of_window)
+
+    monkeypatch.setattr(kept_rows, "RowOrder", Counted)
+    vars(window).update(transactions_with=lambda _: [pair] * 3)
+    assert said(window, "kept-rows") != []
+    assert len(made) == 1

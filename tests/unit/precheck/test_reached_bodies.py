@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -11,8 +11,11 @@ import pytest
 
 from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, SessionContext, TableKey
 from binlane.precheck.situation.situation import Needs
+from binlane.precheck.statements import body_parts
+from binlane.precheck.statements.window_statements import ReachingStatement
 from binlane.schema.programs import Program
 from binlane.sql.logged_statement import LoggedText
+from binlane.sql.programs.reach import Reach
 from binlane.sql.requirements import CASCADE_TRIGGERS, Requirement
 from binlane.work.logged_statements import LaneStatement
 from tests.unit.precheck.situations import PLAN, said, schema, situation, target_of
@@ -227,3 +230,22 @@ def test_the_events_of_a_trigger_of_the_window_stand_behind_its_name(
 ) -> None:
     text = made(f"CREATE DEFINER=trigger@h TRIGGER {name} {events} ON t FOR EACH ROW {SET}")
     assert found_in(statement, texts=[text]) is is_found
+
+
+def test_a_statement_asks_for_the_bodies_that_it_reaches_and_for_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server has tens of thousands of triggers."""
+    asked, running = list[TableKey](), body_parts.running
+
+    def counted(reach: Reach) -> Callable[..., bool]:
+        runs = running(reach)
+
+        def counting(statement: ReachingStatement, body: body_parts.Body) -> bool:
+            asked.append(body.difference.key)
+            return runs(statement, body)
+
+        return counting
+
+    monkeypatch.setattr(body_parts, "running", counted)
+    others = (trigger(f"other_{number}", SET, "BEFORE UPDATE") for number in range(99))
+    assert found_in(b"UPDATE t SET n = 2", trigger("t", SET, "BEFORE UPDATE"), *others)
+    assert asked == [TableKey("a", "t")]

@@ -86,11 +86,16 @@ def reaching(
     wanted = [body.difference for body, _ in found]
     reach = situation.reach
     runs = running(reach)
+    places = dict[TableKey, list[int]]()
+    for at, (body, _) in enumerate(found):
+        places.setdefault(body.difference.key, []).append(at)
     for statement in reaching_statements(situation, reach, wanted, by_definitions=by_definitions):
         text, logged = statement.text, statement.logged
         if logged.item.kind is ItemKind.DDL and text is not None and not runs_bodies(text):
             continue
-        for body, part in found:
+        # not all bodies of all databases for each statement
+        for at in sorted({at for key in statement.reached for at in places.get(key, ())}):
+            body, part = found[at]
             if runs(statement, body):
                 yield text, logged, body.difference.where, part
 

@@ -51,17 +51,19 @@ def check_kept_rows(situation: Situation) -> Iterator[Finding]:
 
 
 def _of_texts(situation: Situation) -> Iterator[tuple[str, str, int]]:
+    # one for all statements: it reads the window for the tables that it makes
+    order = RowOrder(situation)
     for logged, _ in situation.transactions_with(_MEETS):
         header = logged.header
         text = LoggedText.of(header.first_seqno, header.source, logged.item, situation.plan.flavor)
         what = None if text is None else met_rows(text.tokens)
-        if text is None or what is None or (what == LIMIT and _finds_one(situation, text)):
+        if text is None or what is None or (what == LIMIT and _finds_one(order, text)):
             continue
         if _may_be_kept(situation, text):
             yield text.where, what, text.seqno
 
 
-def _finds_one(situation: Situation, text: LoggedText) -> bool:
+def _finds_one(order: RowOrder, text: LoggedText) -> bool:
     """Whether each LIMIT of a statement stands behind a unique key of whole numbers, of which both servers have at most
     one row."""
     tokens = text.tokens_with_numbers
@@ -71,7 +73,7 @@ def _finds_one(situation: Situation, text: LoggedText) -> bool:
     limited = [each for each in blocks(tokens, text.context.database or "") if "LIMIT" in each.clauses]
     if not limited or any(len(each.sources) != 1 for each in limited):
         return False
-    table_of = RowOrder(situation).table_of(text.seqno)
+    table_of = order.table_of(text.seqno)
     for block in limited:
         [source] = block.sources
         table = None if source.table is None else table_of(source.table)
