@@ -16,7 +16,7 @@ from typing import Any, Final
 import pyarrow.parquet as pq
 import pytest
 
-from binlane.board.board_reader import _some_outlines
+from binlane.board import board_reader
 from binlane.connections import environment_resolver
 from binlane.errors import PlanError, PrecheckError
 from binlane.formats import FORMATS_FILE
@@ -300,7 +300,7 @@ def test_files_of_the_window_before_are_not_taken_if_they_have_changed(
     channel.assert_equal()
 
 
-def test_the_board_reads_no_lane_file_that_is_another(channel: Channel) -> None:
+def test_the_board_reads_no_lane_file_that_is_another(channel: Channel, monkeypatch: pytest.MonkeyPatch) -> None:
     """A column of one value takes no place in a file, and as much memory as there are rows."""
     run_on(channel.source, "CREATE DATABASE app", "CREATE TABLE app.t (n INT PRIMARY KEY)")
     window = half_way(channel)["window"]
@@ -311,7 +311,7 @@ def test_the_board_reads_no_lane_file_that_is_another(channel: Channel) -> None:
     pq.write_table(pq.read_table(file), file, compression="none")
     # those of the plan's own file, which it remembers
     assert client.get(blocks, headers=EDIT).json()["blocks"] == shown != []
-    _some_outlines.cache_clear()
+    monkeypatch.setattr(board_reader, "outlines_of", board_reader._Outlines().of)
     answer = client.get(blocks, headers=EDIT)
     assert answer.status_code == 409
     assert file.name in answer.json()["detail"]

@@ -11,6 +11,7 @@ import pytest
 from binlane.model import BlockHeader, Item, ItemKind, LogPosition, SessionContext, TableKey
 from binlane.precheck.situation.situation import Needs, Situation
 from binlane.precheck.statements import kept_rows
+from binlane.precheck.statements.row_order import RowOrder
 from binlane.schema.model import Column, Key, KeyColumn, Table
 from binlane.schema.programs import Program
 from binlane.shards.selection import Selection
@@ -106,7 +107,7 @@ def test_the_window_is_read_for_its_tables_once_and_not_for_each_statement(monke
     made, window = list[int](), of(f"{UPSERT} LIMIT 1", tables=schema())
     [pair] = window.transactions_with(re.compile(b"LIMIT"))
 
-    class Counted(kept_rows.RowOrder):
+    class Counted(RowOrder):
         def __init__(self, of_window: Situation) -> None:
             made.append(1)
             super().__init__(of_window)
