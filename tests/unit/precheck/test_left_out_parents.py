@@ -79,6 +79,25 @@ def test_rows_that_may_need_no_parent_are_told_and_applied(window: Situation) ->
     assert severities(window) == [Severity.INFO]
 
 
+def test_a_parent_of_many_tables_is_asked_and_told_once() -> None:
+    children = [TableKey(f"shop_{number}", "orders") for number in range(9)]
+    asked = list[TableKey]()
+
+    def ask(_: object, parent: TableKey) -> bool:
+        asked.append(parent)
+        return False
+
+    updated = RowCounts(updates=1)
+    window = situation(
+        target_of(ask=ask),
+        replace(PLAN, tables={child: TableCounts(read=updated, written=updated) for child in children}),
+        schema(*(Table(child, "InnoDB", (), foreign_keys=(KEY,)) for child in children)),
+        selection=WITHOUT_CRM,
+    )
+    assert severities(window) == [Severity.INFO]
+    assert asked == [PARENT]
+
+
 def severities(window: Situation) -> list[Severity]:
     return [each.severity for each in check_left_out_parents(window)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Final
 
@@ -26,7 +27,11 @@ _LEAVING: Final = frozenset({"RESTRICT"})
 def check_left_out_parents(situation: Situation) -> Iterator[Finding]:
     """Tables with rows of the window whose foreign key on the target leads to one that the filter leaves out and that
     has no row there: the target refuses the first of them, unless all are NULL in the key, leave it as it is, or were
-    written without checks of foreign keys. Fatal where rows are inserted that cannot be NULL there."""
+    written without checks of foreign keys. Fatal where rows are inserted that cannot be NULL there; of the others one
+    finding for each parent."""
+    # thousands of tenants have keys to one parent
+    is_kept = functools.cache(lambda parent: situation.target.ask(has_rows, parent))
+    told = set[TableKey]()
     for key in sorted(_filled(situation), key=str):
         counts = situation.plan.tables.get(key)
         table = situation.tables.table(key)
@@ -37,9 +42,10 @@ def check_left_out_parents(situation: Situation) -> Iterator[Finding]:
             rule = _rule(situation, foreign.parent)
             if rule is None or not {foreign.on_update, foreign.on_delete} <= _LEAVING:
                 continue
-            if not situation.target.ask(has_rows, foreign.parent):
+            is_fatal = counts is not None and counts.written.inserts > 0 and _asks_always(table, foreign)
+            if (is_fatal or foreign.parent not in told) and not is_kept(foreign.parent):
+                told.add(foreign.parent)
                 name = f"{identifier(table.key.database)}.{identifier(table.key.table)}"
-                is_fatal = counts is not None and counts.written.inserts > 0 and _asks_always(table, foreign)
                 yield Finding(
                     Severity.FATAL if is_fatal else Severity.INFO,
                     f"{table.key}: foreign key {foreign.name}",
