@@ -838,9 +838,33 @@ def test_a_child_in_another_database_is_read_for_it(monkeypatch: pytest.MonkeyPa
 
         def ask(question: object, *given: object, asked: list[object] = asked) -> object:
             asked.append((question, *given))
+            if question is foreign_keys_as_they_are:
+                return {key: table.foreign_keys for key, table in planned.tables.items()}
             return replace(planned.of(crm), databases=crm)
 
         vars(made).update(source=SimpleNamespace(ask=ask, altered_behind=lambda *, whole: None))
         found = made.definition_differences
         assert [str(each.table) for each in found] == ["crm.child"] * expected
         assert (read_schema, crm) in asked
+
+
+def test_tenants_with_plain_keys_to_a_shared_table_are_not_read_for_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(situation_module, "tables_that_cascade", lambda *_: frozenset(DELETED))
+    plain = replace(CASCADE, parent=TableKey("shop", "parent"), on_update="RESTRICT", on_delete="RESTRICT")
+    every = with_children(*(TableKey(f"tenant_{number}", "child") for number in range(9)))
+    tables = {
+        key: replace(table, foreign_keys=(plain,)) if table.foreign_keys else table
+        for key, table in every.tables.items()
+    }
+    planned = replace(every, tables=tables)
+    source = replace(every.of(frozenset({"shop"})), databases=frozenset({"shop"}))
+    asked = list[object]()
+
+    def ask(question: object, *_: object) -> object:
+        asked.append(question)
+        return {key: table.foreign_keys for key, table in planned.tables.items()}
+
+    made = situation(facts(), plan(tables=DELETED), source, source=source, planned=planned)
+    vars(made).update(source=SimpleNamespace(ask=ask, altered_behind=lambda *, whole: None))
+    assert made.definition_differences == ()
+    assert asked == [foreign_keys_as_they_are]

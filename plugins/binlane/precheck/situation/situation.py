@@ -54,7 +54,7 @@ from binlane.precheck.definitions.program_checks import read_known
 from binlane.precheck.situation.facts import Source, Target
 from binlane.precheck.situation.parser import ParserAnswers, ask_parser
 from binlane.schema.compare import Difference, Severity, compare_schemas, letter_case, rules_for
-from binlane.schema.followers import compare_followers, databases_of_followers
+from binlane.schema.followers import acts, compare_followers, databases_of_followers
 from binlane.schema.letter_case import LetterCase, lower
 from binlane.schema.logged import compare_logged_key, compare_table_map
 from binlane.schema.model import ForeignKey, Schema, Table
@@ -627,8 +627,18 @@ class Situation(TargetSituation):
                 return source, target
             asked |= more
             target = target.with_more(self.planned.of(more))
-            if source is not self.planned and self.source is not None:
-                source = source.with_more(self._source_of(self.source, frozenset(more)))
+            if source is not self.planned and self.source is not None and (read := self._acting_databases & more):
+                source = source.with_more(self._source_of(self.source, read))
+
+    @cached_property
+    def _acting_databases(self) -> frozenset[str]:
+        """The databases, by the target's names, of tables that one of the servers changes with the rows of a parent:
+        with plain keys alone a tenant's database need not be read for a row that all tenants share. Raises
+        SourceError."""
+        on_target = {table.key.database for table in self.planned.tables.values() if any(map(acts, table.foreign_keys))}
+        on_source = {key.database for key, keys in self.taken_foreign_keys.items() if any(map(acts, keys))}
+        names = (name_of(self.renaming, each) for each in on_source)
+        return frozenset({*on_target, *(each for each in names if each is not None)})
 
     def _dropped(self, *behind: Alterations) -> Alterations | None:
         """The triggers that the window drops, or the log behind it; None for a window that is begun: all triggers were
