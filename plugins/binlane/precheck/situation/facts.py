@@ -455,6 +455,7 @@ class Source:
     read_grants: Callable[[], Grants]
     """Waits for the privileges of the source's account. Raises SourceError."""
     _behind: dict[bool, Alterations | None] = field(default_factory=dict)
+    _defined: list[tuple[LoggedText, ...] | None] = field(default_factory=list)
     _engines: list[Alterations | None] = field(default_factory=list)
 
     def ask(
@@ -494,7 +495,12 @@ class Source:
 
     def definitions_behind(self) -> tuple[LoggedText, ...] | None:
         """The statements behind the window that define, drop or rename something, with the source's names; None if they
-        cannot be told. The whole log is read."""
+        cannot be told. The whole log is read, once."""
+        if not self._defined:
+            self._defined.append(self._definitions_behind())
+        return self._defined[0]
+
+    def _definitions_behind(self) -> tuple[LoggedText, ...] | None:
         try:
             return tuple(definitions_behind(self._log, self._end))
         except (SourceError, BinlogError) as exc:
