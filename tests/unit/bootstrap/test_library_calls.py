@@ -11,6 +11,7 @@ from binlane.bootstrap.library_calls import check_library_calls
 from binlane.bootstrap.sessions import Session
 from binlane.errors import TargetError
 from binlane.model import Flavor, SchemaObject
+from binlane.servers.function_answers import NOT_OWN
 from binlane.sql.charset import definition_context
 
 VIEW = SchemaObject("view", "app", "v")
@@ -82,3 +83,13 @@ def test_a_text_that_cannot_be_read_is_refused() -> None:
 def test_no_answer_of_the_parser_is_no_consent() -> None:
     with pytest.raises(pymysql.err.OperationalError):
         check(b"SELECT sys_exec('id')", Flavor.MARIADB, code=1461)
+
+
+@pytest.mark.parametrize("code", sorted(NOT_OWN))
+def test_a_name_that_the_account_may_call_nowhere_is_a_stored_function_s(code: int) -> None:
+    """With ``binlane grants`` of a filtered channel the answer is 1044."""
+    assert "DO `sys_exec`()" in {
+        bytes.fromhex(each.rpartition("0x")[2]).decode()
+        for each in check(b"SELECT sys_exec(1) AS x", Flavor.MYSQL, code=code).said
+        if "0x" in each
+    }
