@@ -268,7 +268,11 @@ ATTACKS: Final[Mapping[str, tuple[Attack, str]]] = {
         _log(MARIADB, wire(T.MARIADB_GTID_LIST, bytes(38 << 20)), mariadb_gtid(1, 4), *_CHANGE[1:]),
         "MARIADB_GTID_LIST: GTIDs of 39,845,888 bytes at the head of a file",
     ),
-    "a next file of 5,000 digits": (_log(MYSQL, _rotate(b"binlog." + b"9" * 5000)), "expected a file of the log"),
+    "a next file of 400 digits": (_log(MYSQL, _rotate(b"binlog." + b"9" * 400)), "expected a file of the log"),
+    "a next file of 5,000 digits": (
+        _log(MYSQL, _rotate(b"binlog." + b"9" * 5000)),
+        "5,007 bytes, expected at most 512",
+    ),
 }
 """What is done to the folder, and what is said then. A line more is an attack more."""
 
