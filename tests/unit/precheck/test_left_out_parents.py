@@ -79,22 +79,26 @@ def test_rows_that_may_need_no_parent_are_told_and_applied(window: Situation) ->
     assert severities(window) == [Severity.INFO]
 
 
-def test_a_parent_of_many_tables_is_asked_and_told_once() -> None:
+@pytest.mark.parametrize(
+    ("counts", "told"), [(RowCounts(updates=1), [Severity.INFO]), (RowCounts(inserts=1), [Severity.FATAL] * 9)]
+)
+def test_a_parent_of_many_tables_is_asked_once(counts: RowCounts, told: list[Severity]) -> None:
+    """And told once where no row must have it."""
     children = [TableKey(f"shop_{number}", "orders") for number in range(9)]
+    column = Column("customer", 1, "int", nullable=False)
     asked = list[TableKey]()
 
     def ask(_: object, parent: TableKey) -> bool:
         asked.append(parent)
         return False
 
-    updated = RowCounts(updates=1)
     window = situation(
         target_of(ask=ask),
-        replace(PLAN, tables={child: TableCounts(read=updated, written=updated) for child in children}),
-        schema(*(Table(child, "InnoDB", (), foreign_keys=(KEY,)) for child in children)),
+        replace(PLAN, tables={child: TableCounts(read=counts, written=counts) for child in children}),
+        schema(*(Table(child, "InnoDB", (column,), foreign_keys=(KEY,)) for child in children)),
         selection=WITHOUT_CRM,
     )
-    assert severities(window) == [Severity.INFO]
+    assert severities(window) == told
     assert asked == [PARENT]
 
 
