@@ -39,7 +39,7 @@ STATE: Final = ("state", "state.carried", "state.migrations", "state.orders", "s
 APPLY: Final = ("apply.session", "apply.rows", "apply.ddl", "apply")
 PRECHECK: Final = (
     *("precheck.account", "precheck.definitions", "precheck.situation", "precheck.target", "precheck.statements"),
-    *("precheck.tables", "precheck"),
+    *("precheck.bodies", "precheck.tables", "precheck"),
 )
 VERIFY: Final = ("verify.rows", "verify.definitions", "verify")
 WINDOW: Final = (*PLAN, "plan.window", *CONFIG, "driver", "garbage", "work", *STATE, "source", *APPLY)
@@ -107,8 +107,9 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "precheck.situation": (*WINDOW, "safe_text", *PRECHECK[:2]),
     "precheck.target": (*WINDOW, "safe_text", *PRECHECK[:3]),
     "precheck.statements": (*WINDOW, "safe_text", *PRECHECK[:4]),
-    "precheck.tables": (*WINDOW, "safe_text", *PRECHECK[:5], "verify.definitions"),
-    "precheck": (*WINDOW, "safe_text", "apply.lane", *PRECHECK[:6], "verify.definitions"),
+    "precheck.bodies": (*WINDOW, "safe_text", *PRECHECK[:5]),
+    "precheck.tables": (*WINDOW, "safe_text", *PRECHECK[:6], "verify.definitions"),
+    "precheck": (*WINDOW, "safe_text", "apply.lane", *PRECHECK[:7], "verify.definitions"),
     "verify.rows": (*TRANSACTIONS, *STATE, "source"),
     "verify.definitions": (*TRANSACTIONS, *STATE, "verify.rows"),
     "verify": (*TRANSACTIONS, "garbage", "work", *STATE, "source", *VERIFY),

@@ -17,24 +17,26 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import with_channel
 from binlane.plan.window_plan import WindowPlan
-from binlane.precheck.results import has_left_programs, keep_for_lanes, keep_for_next_window
-from binlane.precheck.situation.finding import Finding, raise_if_fatal
-from binlane.precheck.situation.situation import Situation, TargetSituation, situation_of
-from binlane.precheck.statements import (
-    account_programs,
+from binlane.precheck.bodies import (
     equal_documents,
     function_names,
     kept_rows,
     loadable_functions,
     numbers_between,
-    other_modes,
     other_versions,
     row_order,
+    tables_behind,
+    unsafe_bodies,
+)
+from binlane.precheck.results import has_left_programs, keep_for_lanes, keep_for_next_window
+from binlane.precheck.situation.finding import Finding, raise_if_fatal
+from binlane.precheck.situation.situation import Situation, TargetSituation, situation_of
+from binlane.precheck.statements import (
+    account_programs,
+    other_modes,
     session_variables,
     statement_kinds,
-    tables_behind,
     time_zones,
-    unsafe_bodies,
 )
 from binlane.precheck.statements import window_statements as statements
 from binlane.precheck.statements.default_databases import check_default_databases

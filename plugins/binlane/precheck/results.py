@@ -14,11 +14,11 @@ from binlane.model import Flavor, TableKey
 from binlane.plan.settings import PlanSettings
 from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules
 from binlane.plan.transaction.rename import renamed_alterations
+from binlane.precheck.bodies.body_parts import runs_bodies
 from binlane.precheck.definitions.noted import partitioned_as_it_is, read_definitions
 from binlane.precheck.definitions.program_checks import keep_known
 from binlane.precheck.situation.facts import Source
 from binlane.precheck.situation.situation import Situation, databases_of
-from binlane.precheck.statements.body_parts import runs_bodies
 from binlane.precheck.statements.sights import Sights, sees_variables
 from binlane.precheck.statements.window_statements import (
     alike_behind,

@@ -18,6 +18,7 @@ from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, RowC
 from binlane.plan.division import Division
 from binlane.plan.window_plan import RuleCounts, TableCounts, WindowPlan
 from binlane.precheck.account.privileges import Grants, parse_grants
+from binlane.precheck.bodies import row_order
 from binlane.precheck.checks import ASKED_AGAIN, CHECKS, OF_PROGRAMS, TARGET_CHECKS, checks_of, run_checks
 from binlane.precheck.definitions.noted import foreign_keys_as_they_are
 from binlane.precheck.situation import situation as situation_module
@@ -25,7 +26,6 @@ from binlane.precheck.situation.facts import Accounts
 from binlane.precheck.situation.finding import Finding, raise_if_fatal
 from binlane.precheck.situation.parser import ParserAnswers, Verdict
 from binlane.precheck.situation.situation import Needs, Situation, TargetSituation
-from binlane.precheck.statements import row_order
 from binlane.precheck.target import open_transactions
 from binlane.precheck.target.portability import unsupported
 from binlane.schema.compare import Severity

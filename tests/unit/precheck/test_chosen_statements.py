@@ -8,8 +8,8 @@ import pytest
 
 from binlane.apply.session.context import needs_no_database
 from binlane.model import Flavor, SessionContext
+from binlane.precheck.bodies.row_order import _FELT
 from binlane.precheck.statements.default_databases import _MAY_NEED
-from binlane.precheck.statements.row_order import _FELT
 
 CONTEXT = SessionContext(database="a", charset_client=45, sql_mode=0)
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from binlane.model import Flavor, Item, ItemKind, LogPosition, TableKey
-from binlane.precheck.statements.body_parts import Body
-from binlane.precheck.statements.function_names import _calls_of_body
+from binlane.precheck.bodies.body_parts import Body
+from binlane.precheck.bodies.function_names import _calls_of_body
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.programs.comparison import Difference
 from binlane.sql.temporary_routines import tokens_of

@@ -9,9 +9,9 @@ from typing import Any, Final
 import pytest
 
 from binlane.model import BlockHeader, Item, ItemKind, LogPosition, SessionContext, TableKey
+from binlane.precheck.bodies import kept_rows
+from binlane.precheck.bodies.row_order import RowOrder
 from binlane.precheck.situation.situation import Needs, Situation
-from binlane.precheck.statements import kept_rows
-from binlane.precheck.statements.row_order import RowOrder
 from binlane.schema.model import Column, Key, KeyColumn, Table
 from binlane.schema.programs import Program
 from binlane.shards.selection import Selection

@@ -9,8 +9,8 @@ import pytest
 
 from binlane.model import Flavor, RowCounts, TableKey
 from binlane.plan.window_plan import TableCounts
+from binlane.precheck.bodies.other_versions import PARTS, with_literals
 from binlane.precheck.situation.situation import Needs
-from binlane.precheck.statements.other_versions import PARTS, with_literals
 from binlane.schema.compare import Severity
 from binlane.schema.model import Column, Generated, Table
 from binlane.sql.parse.lexer import Dialect

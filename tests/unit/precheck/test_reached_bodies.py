@@ -10,8 +10,8 @@ from typing import Final
 import pytest
 
 from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, SessionContext, TableKey
+from binlane.precheck.bodies import body_parts
 from binlane.precheck.situation.situation import Needs
-from binlane.precheck.statements import body_parts
 from binlane.precheck.statements.window_statements import ReachingStatement
 from binlane.schema.programs import Program
 from binlane.sql.logged_statement import LoggedText

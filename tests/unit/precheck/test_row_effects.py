@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from binlane.model import Flavor, TableKey
-from binlane.precheck.statements import row_effects, rows_met
-from binlane.precheck.statements.body_parts import Body, BodyPart
-from binlane.precheck.statements.own_keys import ways_of
-from binlane.precheck.statements.row_effects import effects_in_turn
+from binlane.precheck.bodies import row_effects, rows_met
+from binlane.precheck.bodies.body_parts import Body, BodyPart
+from binlane.precheck.bodies.own_keys import ways_of
+from binlane.precheck.bodies.row_effects import effects_in_turn
 from binlane.schema.model import Column, Generated, Key, KeyColumn, Table
 from binlane.sql.parse.row_effects import may_set_of_row
 from binlane.sql.programs.comparison import Difference

@@ -8,11 +8,11 @@ from time import process_time
 import pytest
 
 from binlane.model import Flavor, Item, ItemKind, LogPosition, SessionContext, TableKey
+from binlane.precheck.bodies.body_parts import Body, bodies
+from binlane.precheck.bodies.equal_documents import _Documents
+from binlane.precheck.bodies.row_effects import effects_in_turn
+from binlane.precheck.bodies.row_order import RowOrder, _named_engine, ends_at_equal_keys, takes_rows
 from binlane.precheck.situation.situation import Needs
-from binlane.precheck.statements.body_parts import Body, bodies
-from binlane.precheck.statements.equal_documents import _Documents
-from binlane.precheck.statements.row_effects import effects_in_turn
-from binlane.precheck.statements.row_order import RowOrder, _named_engine, ends_at_equal_keys, takes_rows
 from binlane.schema.model import Column, Table
 from binlane.schema.programs import MODE, Program
 from binlane.sql.logged_statement import LoggedText

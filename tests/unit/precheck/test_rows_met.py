@@ -11,9 +11,9 @@ from typing import Final
 import pytest
 
 from binlane.model import TableKey
-from binlane.precheck.statements.body_parts import Body
-from binlane.precheck.statements.row_effects import effects_in_turn
-from binlane.precheck.statements.rows_met import Beside
+from binlane.precheck.bodies.body_parts import Body
+from binlane.precheck.bodies.row_effects import effects_in_turn
+from binlane.precheck.bodies.rows_met import Beside
 from tests.unit.precheck.test_row_effects import TABLES, body_of, named
 
 SINGLE: Final = (

@@ -1,1 +1,1 @@
-"""What stands against the statements of a window: their texts, and the programs behind them."""
+"""What stands against the statements of a window: their texts, their sessions, and who runs them."""

@@ -12,9 +12,9 @@ from itertools import chain, islice
 from typing import Final
 
 from binlane.model import TableKey
+from binlane.precheck.bodies.body_parts import Body, BodyPart, reaching
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
-from binlane.precheck.statements.body_parts import Body, BodyPart, reaching
 from binlane.safe_text import shown
 from binlane.schema.compare import Severity, rules_for
 from binlane.schema.letter_case import ANY_CASE

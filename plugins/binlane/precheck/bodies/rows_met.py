@@ -17,8 +17,8 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from binlane.model import TableKey, number_of
-from binlane.precheck.statements.body_parts import Body
-from binlane.precheck.statements.own_keys import (
+from binlane.precheck.bodies.body_parts import Body
+from binlane.precheck.bodies.own_keys import (
     Pairs,
     column_of,
     definitions,
@@ -27,7 +27,7 @@ from binlane.precheck.statements.own_keys import (
     meet_nowhere,
     ways_of,
 )
-from binlane.precheck.statements.row_values import declared
+from binlane.precheck.bodies.row_values import declared
 from binlane.schema.common_values import are_alike, differs
 from binlane.schema.kept_values import holds, keeps
 from binlane.schema.letter_case import ANY_CASE

@@ -11,10 +11,10 @@ from itertools import islice
 from typing import Final
 
 from binlane.model import TableKey
+from binlane.precheck.bodies.body_parts import Body, BodyPart, reaching
+from binlane.precheck.bodies.row_order import RowOrder
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
-from binlane.precheck.statements.body_parts import Body, BodyPart, reaching
-from binlane.precheck.statements.row_order import RowOrder
 from binlane.safe_text import shown
 from binlane.schema.compare import Severity
 from binlane.schema.letter_case import ANY_CASE

@@ -15,10 +15,10 @@ from typing import Final, NamedTuple
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import ItemKind, TableKey
+from binlane.precheck.bodies.body_parts import Body, bodies, running, runs_bodies
+from binlane.precheck.bodies.row_order import RowOrder, takes_number, takes_rows
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
-from binlane.precheck.statements.body_parts import Body, bodies, running, runs_bodies
-from binlane.precheck.statements.row_order import RowOrder, takes_number, takes_rows
 from binlane.precheck.statements.window_statements import firing, reaching_statements
 from binlane.safe_text import shown
 from binlane.schema.compare import Severity

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
+from binlane.precheck.bodies.body_parts import Body, BodyPart, reaching
 from binlane.precheck.situation.facts import called_from_libraries
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation, programs_made_by
-from binlane.precheck.statements.body_parts import Body, BodyPart, reaching
 from binlane.safe_text import shown
 from binlane.schema.compare import Severity
 from binlane.sql.parse.cursor import is_symbol

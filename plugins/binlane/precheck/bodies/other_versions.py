@@ -17,9 +17,9 @@ from itertools import chain, islice, product
 from typing import Final, NamedTuple
 
 from binlane.model import Flavor, ItemKind, TableKey
+from binlane.precheck.bodies.body_parts import Body, BodyPart, reaching, runs_bodies
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
-from binlane.precheck.statements.body_parts import Body, BodyPart, reaching, runs_bodies
 from binlane.safe_text import shown
 from binlane.schema.compare import Severity
 from binlane.schema.model import Generated

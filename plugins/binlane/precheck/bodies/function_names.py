@@ -19,9 +19,9 @@ from sqlalchemy.exc import DBAPIError
 from binlane.apply.session.retry_verdicts import error_code, is_lost
 from binlane.binlog.types.literals import identifier
 from binlane.model import Flavor, ItemKind
+from binlane.precheck.bodies.body_parts import Body, BodyPart, bodies, reaching
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation, programs_made_by
-from binlane.precheck.statements.body_parts import Body, BodyPart, bodies, reaching
 from binlane.safe_text import shown
 from binlane.schema.compare import Severity
 from binlane.servers.function_answers import NOT_OWN, NOTHING_PREPARED

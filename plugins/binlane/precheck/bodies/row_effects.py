@@ -8,8 +8,8 @@ from functools import cache
 from typing import Final
 
 from binlane.model import TableKey
-from binlane.precheck.statements.body_parts import Body, BodyPart
-from binlane.precheck.statements.own_keys import (
+from binlane.precheck.bodies.body_parts import Body, BodyPart
+from binlane.precheck.bodies.own_keys import (
     column_of,
     definitions,
     given_to,
@@ -17,8 +17,8 @@ from binlane.precheck.statements.own_keys import (
     meet_nowhere,
     ways_of,
 )
-from binlane.precheck.statements.row_values import TypeOf, declared, leaves_one
-from binlane.precheck.statements.rows_met import NOTHING_BESIDE, Beside, RowsMet, literal_in
+from binlane.precheck.bodies.row_values import TypeOf, declared, leaves_one
+from binlane.precheck.bodies.rows_met import NOTHING_BESIDE, Beside, RowsMet, literal_in
 from binlane.schema.common_values import are_alike, differs
 from binlane.schema.derived_tables import DERIVED
 from binlane.schema.kept_values import keeps, scale_of

@@ -12,12 +12,12 @@ from itertools import chain, islice
 from typing import Final
 
 from binlane.choices import FilterKind, FilterPolicy
+from binlane.precheck.bodies.body_parts import Body, BodyPart, reaching
+from binlane.precheck.bodies.own_keys import column_of, names_of
+from binlane.precheck.bodies.row_order import RowOrder
+from binlane.precheck.bodies.rows_met import WHOLE_NUMBERS
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
-from binlane.precheck.statements.body_parts import Body, BodyPart, reaching
-from binlane.precheck.statements.own_keys import column_of, names_of
-from binlane.precheck.statements.row_order import RowOrder
-from binlane.precheck.statements.rows_met import WHOLE_NUMBERS
 from binlane.safe_text import shown
 from binlane.schema.compare import Severity
 from binlane.schema.derived_tables import DERIVED

@@ -12,9 +12,9 @@ from itertools import islice
 from typing import Final
 
 from binlane.model import Flavor, TableKey
+from binlane.precheck.bodies.body_parts import Body, BodyPart, reaching
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
-from binlane.precheck.statements.body_parts import Body, BodyPart, reaching
 from binlane.safe_text import shown
 from binlane.schema.compare import Severity
 from binlane.schema.model import Table

@@ -14,12 +14,12 @@ from typing import Final
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
+from binlane.precheck.bodies.body_parts import Body, BodyPart, bodies, has_full_group_by, reaching
+from binlane.precheck.bodies.row_effects import effects_in_turn
+from binlane.precheck.bodies.rows_met import Beside, changes_of
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
-from binlane.precheck.statements.body_parts import Body, BodyPart, bodies, has_full_group_by, reaching
 from binlane.precheck.statements.read_order import common_engine
-from binlane.precheck.statements.row_effects import effects_in_turn
-from binlane.precheck.statements.rows_met import Beside, changes_of
 from binlane.safe_text import shown
 from binlane.schema.common_values import UNKNOWN_CHARSET
 from binlane.schema.compare import Severity

@@ -23,10 +23,10 @@ from sqlalchemy.engine import Connection
 
 from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.rename import name_of
+from binlane.precheck.bodies.body_parts import Body, BodyPart, events_of, reaching
+from binlane.precheck.bodies.row_order import RowOrder, takes_rows
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
-from binlane.precheck.statements.body_parts import Body, BodyPart, events_of, reaching
-from binlane.precheck.statements.row_order import RowOrder, takes_rows
 from binlane.safe_text import shown
 from binlane.schema.compare import Severity
 from binlane.schema.model import Table
