@@ -2,8 +2,9 @@
 
 Patterns are read from the modules that can be imported (also made ones, and those in tuples and mappings) and from the
 calls of ``re`` in all of them. A text is tried short first. Where that takes suspiciously long, a longer one is: a time
-that grows with the square of the text, or faster, is more than ``SECONDS`` then. The name and the text of each such
-pattern are printed.
+that grows with the square of the text, or faster, is more than ``SECONDS`` then. What takes as long because the machine
+is busy takes four times a quarter of the text, not sixteen times. The name and the text of each such pattern are
+printed.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ SUSPICIOUS: Final = 0.002
 """Seconds of CPU for a short text: some twenty times what a linear pattern takes."""
 SECONDS: Final = 0.5
 """Of CPU, for a long text: some fifty times what a linear pattern takes."""
+TOO_LONG: Final = 8.0
+"""Of CPU: nothing that grows with its text takes as long, however busy the machine is."""
 _PARSER: Final = importlib.import_module("re._parser")
 _LEFT_OUT: Final = re.compile(r"binlane\.(?:board|airflow_plugin|orchestration\.airflow)\b")
 """They import what is not here, or takes seconds."""
@@ -229,18 +232,24 @@ def _is_in(letter: str, members: Iterable[tuple[Any, Any]]) -> bool:
     return is_in != negated
 
 
-def seconds(call: Callable[[str], object], text: str) -> float:
-    """Seconds of CPU of a call; ``SECONDS`` if it takes longer, and is ended."""
+def seconds(call: Callable[[str], object], text: str, most: float = SECONDS) -> float:
+    """Seconds of CPU of a call; ``most`` if it takes longer, and is ended."""
     begun = time.process_time()
     try:
-        signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+        signal.setitimer(signal.ITIMER_VIRTUAL, most)
         try:
             call(text)
         finally:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     except LateError:
-        return SECONDS
+        return most
     return time.process_time() - begun
+
+
+def _takes_the_square(call: Callable[[str], object], quarter: str, long: str) -> bool:
+    """Whether a text takes more than eight times the seconds of its quarter: sixteen times are the square of it."""
+    whole = seconds(call, long, TOO_LONG)
+    return whole >= TOO_LONG or whole > 8 * seconds(call, quarter, TOO_LONG)
 
 
 def slow_text(pattern: re.Pattern[Any], methods: Iterable[str]) -> str:
@@ -255,9 +264,11 @@ def slow_text(pattern: re.Pattern[Any], methods: Iterable[str]) -> str:
                 pass
 
     calls = [functools.partial(called, method) for method in methods]
-    for text, long in zip(texts(pattern, SHORT), texts(pattern, LONG), strict=True):
+    lengths = (SHORT, LONG // 4, LONG)
+    for text, quarter, long in zip(*(texts(pattern, length) for length in lengths), strict=True):
         for call in calls:
-            if seconds(call, text) > SUSPICIOUS and seconds(call, long) >= SECONDS:
+            is_late = seconds(call, text) > SUSPICIOUS and seconds(call, long) >= SECONDS
+            if is_late and _takes_the_square(call, quarter, long):
                 return long[:60]
     return ""
 
