@@ -265,6 +265,7 @@ def slow_text(pattern: re.Pattern[Any], methods: Iterable[str]) -> str:
 
     calls = [functools.partial(called, method) for method in methods]
     lengths = (SHORT, LONG // 4, LONG)
+    long: str
     for text, quarter, long in zip(*(texts(pattern, length) for length in lengths), strict=True):
         for call in calls:
             is_late = seconds(call, text) > SUSPICIOUS and seconds(call, long) >= SECONDS
