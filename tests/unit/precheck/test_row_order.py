@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import replace
 from time import process_time
+from typing import Final
 
 import pytest
 
-from binlane.model import Flavor, Item, ItemKind, LogPosition, SessionContext, TableKey
-from binlane.precheck.bodies.body_parts import Body, bodies
+from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, SessionContext, TableKey
+from binlane.precheck.bodies.body_parts import Body
 from binlane.precheck.bodies.equal_documents import _Documents
-from binlane.precheck.bodies.row_effects import effects_in_turn
 from binlane.precheck.bodies.row_order import RowOrder, _named_engine, ends_at_equal_keys, takes_rows
 from binlane.precheck.situation.situation import Needs
-from binlane.schema.model import Column, Table
+from binlane.schema.model import Column, Key, KeyColumn, Table
 from binlane.schema.programs import MODE, Program
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.lexer import Dialect, Token, lex
 from binlane.sql.programs.comparison import Difference
+from binlane.sql.programs.reach import plain_name
+from binlane.work.logged_statements import LaneStatement
 from tests.unit.precheck.situations import schema, situation
 from tests.unit.sql.parse.test_statements import NOT_READ
 
@@ -43,18 +47,126 @@ ROUTINES = (
 )
 
 
-def test_what_is_done_for_each_row_besides_a_trigger() -> None:
+def test_what_is_done_for_each_row_besides_a_body() -> None:
     made = situation()
     vars(made).update(stored_triggers=(TRIGGERS, TRIGGERS), stored_programs=((), ROUTINES), may_reach_programs=True)
     order = RowOrder(made)
-    beside = {each.name: order._beside(each) for each in bodies(made) if each.events}
-    assert {name: [each.difference.where for each in found.bodies] for name, found in beside.items()} == {
-        "one": ["trigger shop.two"],
-        "two": ["trigger shop.one"],
-        "other": [],
-        "calling": ["procedure shop.outer_one", "procedure shop.inner_one"],
+    names = [each.name or plain_name(each.difference.key) for each in order.every_body]
+    assert {name: {names[other] for other in order.others(at)} for at, name in enumerate(names)} == {
+        "one": {"two", "other", "never"},
+        "two": {"one", "never"},
+        "other": {"one", "never"},
+        "calling": {"outer_one", "inner_one", "never"},
+        "outer_one": {"calling", "never"},
+        "inner_one": {"calling"},
+        "adding": set(),
+        "never": {"one", "two", "other", "calling", "outer_one"},
     }
-    assert beside["other"].changed == {TableKey("shop", name) for name in "cde"}
+
+
+def test_another_text_of_a_body_runs_in_its_place() -> None:
+    other = replace(TRIGGERS[0], text=f"{TRIGGERS[0].text} + 1", name=TRIGGERS[0].name.upper())
+    made = situation()
+    vars(made).update(stored_triggers=(TRIGGERS[:1], (other,)), stored_programs=((), ()), may_reach_programs=True)
+    order = RowOrder(made)
+    assert [order.others(at) for at, _ in enumerate(order.every_body)] == [frozenset(), frozenset()]
+
+
+def felt(statement: str, *programs: Program) -> list[str]:
+    """What check `row-order` finds behind a statement."""
+    item = Item(ItemKind.STATEMENT, statement.encode(), context=SessionContext(database="shop", charset_client=45))
+    header = BlockHeader(9, 9, 1, LogPosition("log", 9), "", 0.0)
+
+    def transactions_with(pattern: re.Pattern[bytes]) -> Iterator[tuple[LaneStatement, BlockHeader]]:
+        if pattern.search(item.payload) is not None:
+            yield LaneStatement(0, header, item), header
+
+    columns = (Column("id", 1, "int", nullable=False), Column("n", 2, "int"), Column("m", 3, "int"))
+    primary = Key("PRIMARY", True, True, (KeyColumn("id"),))
+    names = ("fired", "other", "s", "c")
+    tables = [Table(TableKey("shop", name), "InnoDB", columns, (primary,)) for name in names]
+    made = situation(tables=schema(*tables), needs=Needs(statements=True))
+    triggers, routines = ([each for each in programs if (each.kind == "trigger") is is_one] for is_one in (True, False))
+    vars(made).update(
+        stored_triggers=((), triggers),
+        stored_programs=((), routines),
+        may_reach_programs=True,
+        program_names=frozenset(each.key.table for each in routines),
+        transactions_with=transactions_with,
+    )
+    return [each.found for each in RowOrder(made).behind()]
+
+
+def trigger(table: str, text: str, time: str = "AFTER INSERT", name: str = "") -> Program:
+    return Program(TableKey("shop", table), "trigger", text, name=name or table, time=time)
+
+
+def function(name: str, text: str) -> Program:
+    return Program(TableKey("shop", name), "function", text, name=name)
+
+
+INSERTING, DELETING = "INSERT INTO c (id, n) VALUES (NEW.n, NEW.m)", "DELETE FROM c WHERE id = NEW.n"
+ONE, TWO = "UPDATE c SET n = n + 1 WHERE id = NEW.n", "UPDATE c SET n = 5 WHERE id = NEW.m"
+OF_ROWS: Final = "INSERT INTO fired SELECT * FROM s"
+TOGETHER: Final = {
+    "triggers of one event": (OF_ROWS, trigger("fired", ONE, name="a"), trigger("fired", TWO, name="b")),
+    "a trigger behind another one's change": (
+        OF_ROWS,
+        trigger("fired", f"BEGIN INSERT INTO other (id) VALUES (NEW.id); {DELETING}; END"),
+        trigger("other", "INSERT INTO c (id) VALUES (NEW.id)"),
+    ),
+    "triggers of two tables": (
+        "UPDATE fired, other SET fired.n = 1, other.n = 2 WHERE fired.m = other.m",
+        trigger("fired", INSERTING, "AFTER UPDATE"),
+        trigger("other", DELETING, "AFTER UPDATE"),
+    ),
+    "two functions": (
+        "INSERT INTO s SELECT adding(id), taking(n) FROM s AS x",
+        function("adding", "BEGIN INSERT INTO c (id) VALUES (x); RETURN 1; END"),
+        function("taking", "BEGIN DELETE FROM c WHERE id = x; RETURN 1; END"),
+    ),
+    "a function that reads what a trigger writes": (
+        "INSERT INTO fired SELECT counted(id), 1, 1 FROM s",
+        trigger("fired", INSERTING),
+        function("counted", "RETURN (SELECT COUNT(*) FROM c)"),
+    ),
+    "a function that reads it by a view": (
+        "INSERT INTO fired SELECT counted(id), 1, 1 FROM s",
+        trigger("fired", INSERTING),
+        function("counted", "RETURN (SELECT COUNT(*) FROM v)"),
+        Program(TableKey("shop", "v"), "view", "select `id` from `c`"),
+    ),
+    "a body that reads what it changes by a view": (
+        OF_ROWS,
+        trigger("fired", f"BEGIN DECLARE x INT; SELECT COUNT(*) INTO x FROM v; {INSERTING}; END"),
+        Program(TableKey("shop", "v"), "view", "select `id` from `c`"),
+    ),
+    "a table and its view": (
+        OF_ROWS,
+        trigger("fired", f"BEGIN {TWO}; UPDATE v SET n = 7 WHERE id = NEW.n; END"),
+        Program(TableKey("shop", "v"), "view", "select `id`, `n` from `c`"),
+    ),
+    "a table by other letters": (
+        OF_ROWS,
+        trigger("fired", f"BEGIN {TWO}; UPDATE C SET n = 7 WHERE id = NEW.n; END"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TOGETHER)
+def test_bodies_that_one_statement_runs_are_judged_together(case: str) -> None:
+    statement, *programs = TOGETHER[case]
+    assert felt(statement, *programs) != []
+    assert felt("INSERT INTO fired VALUES (1, 1, 1)", *programs) == []
+    alone = [each for each in programs if each.kind != "view"]
+    if len(alone) > 1:
+        assert [felt(statement, each) for each in alone] == [[] for _ in alone]
+
+
+def test_bodies_that_no_statement_runs_together_are_not() -> None:
+    programs = (trigger("fired", INSERTING), trigger("other", DELETING), trigger("fired", DELETING, "AFTER DELETE"))
+    for statement in (OF_ROWS, "INSERT INTO other SELECT * FROM s", "DELETE FROM fired"):
+        assert felt(statement, *programs) == []
 
 
 def test_a_view_shows_the_tables_of_its_query_and_of_views_in_it() -> None:
@@ -224,8 +336,7 @@ def chained(number: int) -> RowOrder:
 
 def test_a_long_chain_of_routines_is_looked_at_in_a_short_time() -> None:
     order = chained(500)
-    every = order.every_body
     begin = process_time()
-    found = [part for body in every for part in effects_in_turn(body, lambda _: None, order._beside(body))]
-    assert len(found) == len(every)
+    found = [part for at, body in enumerate(order.every_body) for part in order.parts(body, order.others(at))]
+    assert len(found) == len(order.every_body)
     assert process_time() - begin < 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from binlane.model import ItemKind, SessionContext, TableKey
 from binlane.precheck.situation.situation import Situation, programs_made_by
@@ -70,6 +70,7 @@ class Body(NamedTuple):
 
 
 Find: TypeAlias = Callable[[Body], Iterator[BodyPart]]
+_Found = TypeVar("_Found")
 
 
 def reaching(
@@ -81,23 +82,46 @@ def reaching(
     bodies, if they are known already.
     """
     found = [(body, part) for body in (bodies(situation) if every is None else every) for part in find(body)]
-    if not found:
+    of_bodies = [body for body, _ in found]
+    for text, logged, places in running_statements(situation, of_bodies, by_definitions=by_definitions):
+        for at in places:
+            body, part = found[at]
+            yield text, logged, body.difference.where, part
+
+
+def running_statements(
+    situation: Situation, every: Sequence[Body], *, by_definitions: bool = False
+) -> Iterator[tuple[LoggedText | None, LaneStatement, Sequence[int]]]:
+    """Each statement that may run some of the bodies, with the places of these in the sequence."""
+    if not every:
         return
-    wanted = [body.difference for body, _ in found]
     reach = situation.reach
     runs = running(reach)
     places = dict[TableKey, list[int]]()
-    for at, (body, _) in enumerate(found):
+    for at, body in enumerate(every):
         places.setdefault(body.difference.key, []).append(at)
+    wanted = [body.difference for body in every]
     for statement in reaching_statements(situation, reach, wanted, by_definitions=by_definitions):
         text, logged = statement.text, statement.logged
         if logged.item.kind is ItemKind.DDL and text is not None and not runs_bodies(text):
             continue
         # not all bodies of all databases for each statement
-        for at in sorted({at for key in statement.reached for at in places.get(key, ())}):
-            body, part = found[at]
-            if runs(statement, body):
-                yield text, logged, body.difference.where, part
+        named = sorted({at for key in statement.reached for at in places.get(key, ())})
+        if found := [at for at in named if runs(statement, every[at])]:
+            yield text, logged, found
+
+
+def once_for_each(find: Callable[[Body], _Found]) -> Callable[[Body], _Found]:
+    """The same function, which looks at each body once."""
+    # with the body, whose number no other one gets so
+    known = dict[int, tuple[Body, _Found]]()
+
+    def found(body: Body) -> _Found:
+        if id(body) not in known:
+            known[id(body)] = body, find(body)
+        return known[id(body)][1]
+
+    return found
 
 
 def runs_bodies(text: LoggedText) -> bool:

@@ -18,7 +18,7 @@ from binlane.precheck.bodies.own_keys import (
     ways_of,
 )
 from binlane.precheck.bodies.row_values import TypeOf, declared, leaves_one
-from binlane.precheck.bodies.rows_met import NOTHING_BESIDE, Beside, RowsMet, literal_in
+from binlane.precheck.bodies.rows_met import NOTHING_BESIDE, Beside, RowsMet, literal_in, told_of
 from binlane.schema.common_values import are_alike, differs
 from binlane.schema.derived_tables import DERIVED
 from binlane.schema.kept_values import keeps, scale_of
@@ -34,11 +34,9 @@ from binlane.sql.parse.row_effects import (
     Change,
     Upsert,
     added,
-    assignments,
     change_by,
     change_of,
     has_row_beside,
-    inserts,
     reads,
     types_of_variables,
     writes,
@@ -70,14 +68,17 @@ def effects_in_turn(
         yield from (part if part in apart else part._replace(among=body.difference.key) for part in found)
     else:
         yield from _Rows(body, fired, told, written, beside).parts()
-    # at worst two tables are taken for one
-    compared = ANY_CASE.table
-    read, changed_here = set(map(compared, reads(body.tokens, body.database))), writes(body.tokens, body.database)
+
+    def bases(keys: Iterable[TableKey]) -> set[TableKey]:
+        # at worst two tables are taken for one
+        return {ANY_CASE.table(base) for key in keys for base in beside.bases_of(key)}
+
+    read, changed_here = bases(reads(body.tokens, body.database)), bases(writes(body.tokens, body.database))
     if changed_here and catches_errors(body.tokens):
         yield _part("a handler of errors that depend on the rows before")
-    felt = read & {*map(compared, changed_here), *map(compared, beside.changed)}
+    felt = read & (changed_here | bases(beside.changed))
     if body.events:
-        felt |= read & {compared(body.difference.key)}
+        felt |= read & {ANY_CASE.table(body.difference.key)}
     if felt:
         yield _part(f"a query of {min(map(str, felt))}, which the rows before have changed,")
     elif read and not body.events:
@@ -120,62 +121,92 @@ class _Rows:
     def assigned(self) -> Iterator[BodyPart]:
         """What the UPDATEs leave otherwise in another order."""
         body = self.body
-        groups = dict[tuple[TableKey | None, str], list[Assignment]]()
-        columns = dict[TableKey | None, set[str]]()
-        found = assignments(body.tokens, body.database, is_trigger=bool(body.events), variables=self.variables)
-        for each in found:
-            groups.setdefault((each.table, each.column), []).append(each)
-            columns.setdefault(each.table, set()).add(each.column)
+        groups = dict[tuple[TableKey | None, str], list[tuple[Assignment, Body]]]()
+        columns, names = dict[TableKey | None, set[str]](), dict[TableKey, set[TableKey]]()
+        for of in (body, *self.beside.bodies):
+            for each in self.beside.assignments_of(of):
+                for table in self._bases(each.table):
+                    groups.setdefault((table, each.column), []).append((each, of))
+                    columns.setdefault(table, set()).add(each.column)
+                    if table is not None and each.table is not None:
+                        names.setdefault(table, set()).add(ANY_CASE.table(each.table))
         # an UPDATE of several tables may be one of any
         felt = {table: of_one | columns.get(None, set()) for table, of_one in columns.items()}
         felt[None] = set[str]().union(*columns.values())
         has_beside = cache(
             lambda table: bool(body.events) and has_row_beside(body.tokens, () if table is None else (table,))
         )
-        for (table, column), same in groups.items():
-            changed = None if table is None else self.written(table)
-            if meet_nowhere(ways_of(self.told, definitions(other.found_by, changed), are_alike) for other in same):
+        for (base, column), same in groups.items():
+            own = [each for each, of in same if of is body]
+            if not own or self._has_rows_of_their_own(same):
                 continue
-            kinds, constants = {other.change for other in same}, {other.constant for other in same}
-            is_one = (len(constants) == 1 and () not in constants) or len(same) == 1
-            for each in same:
+            table = own[0].table
+            changed = None if table is None else self.written(table)
+            kinds, constants = {each.change for each, _ in same}, {each.constant for each, _ in same}
+            # a view may have other names for the columns
+            is_known = base is None or len(names[base]) == 1
+            is_one = is_known and ((len(constants) == 1 and () not in constants) or len(same) == 1)
+            is_alone = len(own) == len(same)
+            for each in own:
                 # whether the value depends on the row at hand, or on a column that the body changes
-                is_by_row = each.is_fired or not felt[table].isdisjoint(each.read)
-                if not is_by_row and (is_one or has_beside(table)):
+                is_by_row = each.is_fired or not felt[base].isdisjoint(each.read)
+                if not is_by_row and (is_one or (is_alone and is_known and has_beside(table))):
                     continue
-                if Change.OTHER in kinds or len(kinds) > 1 or any(_may_be_of(name, changed) for name in each.added):
+                is_other = Change.OTHER in kinds or len(kinds) > 1 or not is_known
+                if is_other or any(_may_be_of(name, changed) for name in each.added):
                     yield _part(f"an UPDATE of {table or 'a query'} in which the last row remains")
                 elif not leaves_one(each.change, column_of(changed, column), each.value, self._type_in(changed)):
                     yield _part(f"{_IN_TURN[each.change]} in {table}")
 
+    def _bases(self, key: TableKey | None) -> Iterable[TableKey | None]:
+        return (None,) if key is None else set(map(ANY_CASE.table, self.beside.bases_of(key)))
+
+    def _has_rows_of_their_own(self, same: Sequence[tuple[Assignment, Body]]) -> bool:
+        """Whether the UPDATEs find rows of their own for each row at hand."""
+        found = ((each.found_by, each.table, told_of(self.body, of, self.told)) for each, of in same)
+        return meet_nowhere(
+            ways_of(told, definitions(found_by, None if table is None else self.written(table)), are_alike)
+            for found_by, table, told in found
+        )
+
     def upserted(self) -> Iterator[BodyPart]:
         """The INSERTs and REPLACEs of which rows meet on a key, and leave otherwise in another order."""
-        groups = dict[TableKey, list[Upsert]]()
-        for _, each in inserts(self.body.tokens, self.body.database):
-            groups.setdefault(each.key, []).append(each)
-        for key, every in groups.items():
-            if all(each.what == PLAIN for each in every):
+        groups = dict[TableKey | None, list[tuple[Upsert, Body]]]()
+        for of in (self.body, *self.beside.bodies):
+            for each in self.beside.upserts_of(of):
+                for table in self._bases(each.key):
+                    groups.setdefault(table, []).append((each, of))
+        for every in groups.values():
+            own = [each for each, of in every if of is self.body]
+            if not own or all(each.what == PLAIN for each, _ in every):
                 # rows that meet on a key end the statement
                 continue
-            for each in self._felt(every, self.written(key)):
-                yield _part(f"{each.what} into {key}, in which the first row or the last one remains,")
+            names = {ANY_CASE.table(each.key) for each, _ in every}
+            found = list(self._felt(every, self.written(own[0].key))) if len(names) == 1 else own
+            # what another body inserts is a part of its own
+            for each in (each for each in found if any(each is one for one in own)):
+                yield _part(f"{each.what} into {each.key}, in which the first row or the last one remains,")
 
-    def _felt(self, every: Sequence[Upsert], written: Table | None) -> Iterator[Upsert]:
+    def _felt(self, every: Sequence[tuple[Upsert, Body]], written: Table | None) -> Iterator[Upsert]:
         """Those of the upserts into one table that leave another row in another order."""
+        upserts = [each for each, _ in every]
         if written is None:
-            yield from every
+            yield from upserts
             return
         unique = [key for key in written.keys if key.unique]
         if all(
-            meet_nowhere(ways_of(self.told, in_key_of(key, each, written), keeps) for each in every) for key in unique
+            meet_nowhere(
+                ways_of(told_of(self.body, of, self.told), in_key_of(key, each, written), keeps) for each, of in every
+            )
+            for key in unique
         ):
-            yield from (each for each in every if given_to(each, written) is None)
+            yield from (each for each in upserts if given_to(each, written) is None)
             return
         if len(unique) != 1 or any(_takes_for_equal(written, part) for part in unique[0].columns):
-            yield from every
+            yield from upserts
             return
         in_key = {(part.name or "").lower() for part in unique[0].columns}
-        for same in _meeting(every, written, unique[0]):
+        for same in _meeting(upserts, written, unique[0]):
             is_one_kind = len({_fixed(each, written, in_key) for each in same}) == 1
             yield from (each for each in same if not (is_one_kind and self._leaves_the_same(each, written, in_key)))
 

@@ -7,19 +7,27 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import Final
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
-from binlane.precheck.bodies.body_parts import Body, BodyPart, bodies, has_full_group_by, reaching
+from binlane.precheck.bodies.body_parts import (
+    Body,
+    BodyPart,
+    bodies,
+    has_full_group_by,
+    once_for_each,
+    running_statements,
+)
 from binlane.precheck.bodies.row_effects import effects_in_turn
-from binlane.precheck.bodies.rows_met import Beside, changes_of
+from binlane.precheck.bodies.rows_met import Beside, assignments_of, changes_of, upserts_of
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
 from binlane.precheck.statements.read_order import common_engine
+from binlane.rename_rules import lower
 from binlane.safe_text import shown
 from binlane.schema.common_values import UNKNOWN_CHARSET
 from binlane.schema.compare import Severity
@@ -33,7 +41,7 @@ from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.made_table import MadeColumn, MadeTable, altered_table, made_table
 from binlane.sql.parse.query_blocks import NO_QUERIES, Query, blocks
 from binlane.sql.parse.row_changes import RowChange
-from binlane.sql.parse.row_effects import finds, may_set_of_row, writes
+from binlane.sql.parse.row_effects import PLAIN, Assignment, Upsert, finds, may_set_of_row, reads, writes
 from binlane.sql.parse.row_order import (
     BESIDE_GROUP,
     OrderedPart,
@@ -49,7 +57,7 @@ from binlane.sql.parse.row_order import (
 )
 from binlane.sql.parse.unsafe import is_one_row, is_query_of_rows, row_verb
 from binlane.sql.parse.view_columns import with_column_list
-from binlane.sql.programs.reach import folded, is_routine, names_in
+from binlane.sql.programs.reach import folded
 from binlane.sql.sql_modes import calls_bare
 from binlane.work.logged_statements import LaneStatement
 
@@ -114,8 +122,12 @@ class RowOrder:
     seen: dict[Hashable, str | None] = field(default_factory=dict)
     engines: dict[TableKey, str] = field(default_factory=dict)
     """Of tables, ``common_engine``."""
-    _changes: dict[int, tuple[Body, Sequence[RowChange]]] = field(default_factory=dict)
-    """Of bodies, ``changes_of``; with the body, whose number no other one gets so."""
+    _others: dict[int, frozenset[int]] = field(default_factory=dict)
+    _changes_of: Callable[[Body], Sequence[RowChange]] = field(default_factory=partial(once_for_each, changes_of))
+    _assignments_of: Callable[[Body], Sequence[Assignment]] = field(
+        default_factory=partial(once_for_each, assignments_of)
+    )
+    _upserts_of: Callable[[Body], Sequence[Upsert]] = field(default_factory=partial(once_for_each, upserts_of))
 
     def of_texts(self) -> Iterator[Finding]:
         """What statements say themselves."""
@@ -146,22 +158,44 @@ class RowOrder:
 
     def behind(self) -> Iterator[Finding]:
         """What is behind statements."""
-        for text, logged, program, part in reaching(self.situation, self._of_body, every=self.every_body):
-            if part.needs_rows and (text is None or self._takes_settled_rows(text)):
-                continue
-            if part.numbers and not takes_number(logged):
-                continue
-            if part.among is not None and text is not None and ends_at_equal_keys(text, part.among):
-                continue
-            if part.by_own_mode and text is not None and has_full_group_by(text.context):
-                continue
-            if (
-                part.reads is not None
-                and text is not None
-                and part.reads.isdisjoint(map(ANY_CASE.table, text.facts.written))
-            ):
-                continue
-            yield _finding(logged, f"{part.what} of {program}")
+        every = self.every_body
+        # what a statement runs is a part of what the window does
+        felt = [at for at, body in enumerate(every) if self.parts(body, self.others(at))]
+        wanted = sorted({*felt, *(other for at in felt for other in self.others(at))})
+        known = dict[tuple[int, frozenset[int]], Sequence[BodyPart]]()
+        for text, logged, places in running_statements(self.situation, [every[at] for at in wanted]):
+            run = frozenset(wanted[place] for place in places)
+            for at in sorted(run.intersection(felt)):
+                others = run & self.others(at)
+                if (at, others) not in known:
+                    known[at, others] = self.parts(every[at], others)
+                for part in known[at, others]:
+                    if self._is_felt(part, text, logged):
+                        yield _finding(logged, f"{part.what} of {every[at].difference.where}")
+
+    def _is_felt(self, part: BodyPart, text: LoggedText | None, logged: LaneStatement) -> bool:
+        """Whether a part of a body matters to a statement that runs it."""
+        if part.numbers and not takes_number(logged):
+            return False
+        if text is None:
+            return not part.needs_rows
+        if part.needs_rows and self._takes_settled_rows(text):
+            return False
+        if part.among is not None and ends_at_equal_keys(text, part.among):
+            return False
+        if part.by_own_mode and has_full_group_by(text.context):
+            return False
+        return part.reads is None or not part.reads.isdisjoint(self._bases(text.facts.written))
+
+    def parts(self, body: Body, others: Iterable[int]) -> Sequence[BodyPart]:
+        """What of a body shows the order of rows, where a statement runs these others of ``every_body``, too."""
+        table_of = self.table_of(self.situation.plan.first_seqno)
+        beside = self._beside([self.every_body[at] for at in sorted(others)])
+        return (*self._own_parts(body), *effects_in_turn(body, table_of, beside, self._set_before(body)))
+
+    @cached_property
+    def _own_parts(self) -> Callable[[Body], Sequence[BodyPart]]:
+        return once_for_each(lambda body: tuple(self._of_body(body)))
 
     def _of_body(self, body: Body) -> Iterator[BodyPart]:
         table_of = self.table_of(self.situation.plan.first_seqno)
@@ -181,80 +215,59 @@ class RowOrder:
         for key in written_in(body.tokens, body.database):
             if self.is_numbered(key):
                 yield BodyPart(f"an AUTO_INCREMENT of {key}", needs_rows=True, numbers=True)
-        yield from effects_in_turn(body, table_of, self._beside(body), self._set_before(body))
 
-    def _beside(self, body: Body) -> Beside:
-        """What else is done for each row: by triggers of the same table, and by the routines that the body calls."""
-        own = self._by_key.get(folded(body.difference.key), ()) if body.events else ()
-        same = [each for each in own if each.events and each.difference.key == body.difference.key]
-        changed = {key for each in same for key in writes(each.tokens, each.database)}
-        fired = [each for each in same if each.name != body.name and not each.events.isdisjoint(body.events)]
-        return Beside(changed, (*fired, *self._called_by(body)), self.bases_of, self._changes_of)
+    def _beside(self, others: Sequence[Body]) -> Beside:
+        changed = {base for each in others for base in self._written(each)}
+        return Beside(changed, others, self.bases_of, self._changes_of, self._assignments_of, self._upserts_of)
 
-    def _changes_of(self, body: Body) -> Sequence[RowChange]:
-        if id(body) not in self._changes:
-            self._changes[id(body)] = body, changes_of(body)
-        return self._changes[id(body)][1]
+    def others(self, at: int) -> frozenset[int]:
+        """The bodies, by their places in ``every_body``, that change what one reads, or what it changes, too: but for
+        INSERTs alone, of which no one finds the rows of others."""
+        if at not in self._others:
+            body, every = self.every_body[at], self.every_body
+            read = self._bases(reads(body.tokens, body.database))
+            by_base = [self._writing.get(base, ()) for base in read]
+            for base in self._written(body):
+                meeting = self._meeting.get(base, frozenset())
+                by_base.append(self._writing[base] if at in meeting else meeting)
+            found = frozenset(itertools.chain(*by_base))
+            # another text of the same body runs in its place
+            self._others[at] = frozenset(each for each in found if _identity(every[each]) != _identity(body))
+        return self._others[at]
 
-    def _called_by(self, body: Body) -> Iterator[Body]:
-        """The routines that a body calls, also behind others, if they change a table that the body changes, too, and
-        one of both finds rows of it."""
-        found = self._bases(finds(body.tokens, body.database))
-        met = {base for base in self._bases(writes(body.tokens, body.database)) if base in found | self._found_in}
-        wanted = {name for base in met for name in self._writing.get(base, ())}
-        if not wanted:
-            return
-        seen, left = {folded(body.difference.key)}, list(self._called_in(body))
-        while left:
-            name = left.pop()
-            if name not in seen:
-                seen.add(name)
-                left += self._called.get(name, ())
-                if name in wanted:
-                    yield from self._by_key[name]
+    @cached_property
+    def _writing(self) -> Mapping[TableKey, Collection[int]]:
+        """The bodies that change a table."""
+        return self._places(self._written)
+
+    @cached_property
+    def _meeting(self) -> Mapping[TableKey, frozenset[int]]:
+        """The bodies that find rows of a table which they change, or insert rows that may be there."""
+
+        def met(body: Body) -> frozenset[TableKey]:
+            upserted = (each.key for each in self._upserts_of(body) if each.what != PLAIN)
+            return self._bases((*finds(body.tokens, body.database), *upserted))
+
+        return {base: frozenset(places) for base, places in self._places(met).items()}
+
+    def _places(self, tables: Callable[[Body], Iterable[TableKey]]) -> Mapping[TableKey, Collection[int]]:
+        found = defaultdict[TableKey, list[int]](list)
+        for at, body in enumerate(self.every_body):
+            for base in tables(body):
+                found[base].append(at)
+        return dict(found)
+
+    @cached_property
+    def _written(self) -> Callable[[Body], frozenset[TableKey]]:
+        return once_for_each(lambda body: self._bases(writes(body.tokens, body.database)))
 
     def _bases(self, keys: Iterable[TableKey]) -> frozenset[TableKey]:
         return frozenset(ANY_CASE.table(base) for key in keys for base in self.bases_of(key))
-
-    def _called_in(self, body: Body) -> frozenset[TableKey]:
-        """The routines that a body calls itself."""
-        names = map(folded, names_in(body.tokens, body.database))
-        return frozenset(name for name in names if is_routine(name) and name in self._by_key)
-
-    @cached_property
-    def _called(self) -> Mapping[TableKey, frozenset[TableKey]]:
-        routines = ((key, every) for key, every in self._by_key.items() if is_routine(key))
-        return {key: frozenset[TableKey]().union(*map(self._called_in, every)) for key, every in routines}
-
-    @cached_property
-    def _writing(self) -> Mapping[TableKey, Collection[TableKey]]:
-        """The routines that change a table."""
-        written = defaultdict[TableKey, set[TableKey]](set)
-        for each in self._routines:
-            for base in self._bases(writes(each.tokens, each.database)):
-                written[base].add(folded(each.difference.key))
-        return dict(written)
-
-    @cached_property
-    def _found_in(self) -> frozenset[TableKey]:
-        """The tables of which routines find rows that they change."""
-        return self._bases(key for each in self._routines for key in finds(each.tokens, each.database))
-
-    @property
-    def _routines(self) -> Iterator[Body]:
-        return (each for each in self.every_body if is_routine(each.difference.key))
 
     @cached_property
     def every_body(self) -> Sequence[Body]:
         """All bodies behind the window's statements, by ``bodies``."""
         return list(bodies(self.situation))
-
-    @cached_property
-    def _by_key(self) -> Mapping[TableKey, Sequence[Body]]:
-        found = defaultdict[TableKey, list[Body]](list)
-        for each in self.every_body:
-            found[folded(each.difference.key)].append(each)
-        return dict(found)
 
     def bases_of(self, key: TableKey) -> Collection[TableKey]:
         """The tables of which a view shows rows, by any query that it has; of another name the name itself."""
@@ -457,6 +470,11 @@ class RowOrder:
             alone = _without_keys(*(each.engine for each in every if each is not None))
             self.engines[table.key] = common_engine(self.situation, table) or alone
         return replace(table, engine=self.engines[table.key])
+
+
+def _identity(body: Body) -> Hashable:
+    """The same for each text that a body has on one of the servers, or gets in the window."""
+    return folded(body.difference.key), lower(body.name) if body.events else ""
 
 
 def _of_both(target: Table, source: Table) -> Table:

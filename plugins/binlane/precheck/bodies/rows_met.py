@@ -37,7 +37,16 @@ from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.query_blocks import Column, call_end, conditions, items, plain_column
 from binlane.sql.parse.row_changes import INSERTED, RowChange, branches_before, row_changes
-from binlane.sql.parse.row_effects import PLAIN, has_row_beside, may_set_of_row, types_of_variables
+from binlane.sql.parse.row_effects import (
+    PLAIN,
+    Assignment,
+    Upsert,
+    assignments,
+    has_row_beside,
+    inserts,
+    may_set_of_row,
+    types_of_variables,
+)
 from binlane.sql.parse.row_variables import with_row_values
 
 _SHOWN: Final = {"UPDATE": "an UPDATE of", "DELETE": "a DELETE from"}
@@ -60,17 +69,41 @@ def changes_of(body: Body) -> Sequence[RowChange]:
     return tuple(row_changes(body.tokens, body.database, variables))
 
 
+def assignments_of(body: Body) -> Sequence[Assignment]:
+    """What the UPDATEs of a body set."""
+    variables = types_of_variables(body.tokens, body.parameters)
+    return tuple(assignments(body.tokens, body.database, is_trigger=bool(body.events), variables=variables))
+
+
+def upserts_of(body: Body) -> Sequence[Upsert]:
+    """The INSERTs and REPLACEs of a body."""
+    return tuple(each for _, each in inserts(body.tokens, body.database))
+
+
+def told_of(body: Body, other: Body, told: Table | None) -> Table | None:
+    """The firing table of ``body`` with the keys that tell its rows apart, ``told``, for what another body does for the
+    same rows; None if that has other rows at hand, or has them before they have their keys."""
+    if other is body:
+        return told
+    if not (body.events and other.events) or other.difference.key != body.difference.key:
+        return None
+    # the keys of a row that is not there yet may be others in front of its INSERT
+    return None if not body.is_before and other.is_before and "INSERT" in other.events else told
+
+
 class Beside(NamedTuple):
     """What is done for each row besides a body."""
 
     changed: Collection[TableKey] = ()
-    """Tables that triggers of the same table change."""
+    """Tables that other bodies change."""
     bodies: Sequence[Body] = ()
-    """Other triggers that the same statement fires for its rows, and those of the routines that a body calls which
-    change a table of its own."""
+    """Other bodies that the same statement runs, and that change a table of its own: triggers, also those behind the
+    changes of others, and routines."""
     bases_of: Callable[[TableKey], Collection[TableKey]] = lambda key: (key,)
     """The tables of which a name shows rows: of a view those of its query."""
     changes_of: Callable[[Body], Sequence[RowChange]] = changes_of
+    assignments_of: Callable[[Body], Sequence[Assignment]] = assignments_of
+    upserts_of: Callable[[Body], Sequence[Upsert]] = upserts_of
 
 
 NOTHING_BESIDE: Final = Beside()
@@ -157,16 +190,20 @@ class RowsMet:
 
     def _is_by_key(self, every: Sequence[_Placed]) -> bool:
         """Whether each change finds or makes its rows by one unique key of the row at hand."""
-        # the keys of a row that is not there yet may be others in front of its INSERT
-        if not self.body.is_before and any(each.body.is_before and "INSERT" in each.body.events for each in every):
-            return False
         pairs = [[each.pairs, *each.either] for each in every]
         common = frozenset.intersection(
             *(frozenset(column.name for one in some for column, _ in one) for some in pairs)
         )
         return meet_nowhere(
             frozenset[frozenset[tuple[str, str]]]().union(
-                *(ways_of(self.told, [pair for pair in one if pair[0].name in common], each.agree) for one in some)
+                *(
+                    ways_of(
+                        told_of(self.body, each.body, self.told),
+                        [pair for pair in one if pair[0].name in common],
+                        each.agree,
+                    )
+                    for one in some
+                )
             )
             for some, each in zip(pairs, every, strict=True)
         )
