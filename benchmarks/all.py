@@ -36,6 +36,8 @@ _WORKLOADS: Final[dict[str, tuple[str, ...]]] = {
 }
 """By family; the others ask about lanes and barriers, in which the families do not differ."""
 _GIGABYTES: Final = 6.0
+_RESTORED: Final = {"mariadb": 440_000, "mysql": 110_000}
+"""Transactions of the log of restores: 4 GB, and 1 GB."""
 _HOUR: Final = 3_600_000
 """Transactions of an hour, at 1,000 a second."""
 _MINUTES: Final = ("scale-mariadb-minutes.json", "scale-mariadb-minutes-oltp.json")
@@ -180,6 +182,15 @@ def _windows_and_tools(scale: float, runs: int) -> tuple[Measured, ...]:
         )
         for flavor in ("mariadb", "mysql")
     ]
+    restores = [
+        Measured(
+            f"restore-{flavor}",
+            "benchmarks.restore",
+            ("--flavor", flavor, *_sized(transactions, scale, runs)),
+            f"restore-{flavor}.json",
+        )
+        for flavor, transactions in _RESTORED.items()
+    ]
     archive = Measured(
         "archive", "benchmarks.archive", ("--gigabytes", str(_GIGABYTES * scale)), "archive.json"
     )  # fmt: skip
@@ -210,7 +221,7 @@ def _windows_and_tools(scale: float, runs: int) -> tuple[Measured, ...]:
         )
         for flavor in ("mariadb", "mysql")
     ]
-    return (*windows, under_airflow, *lags, *others, *copies, *first_uses, archive, distant, *sizes, board)
+    return (*windows, under_airflow, *lags, *others, *copies, *restores, *first_uses, archive, distant, *sizes, board)
 
 
 def main(

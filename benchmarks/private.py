@@ -123,11 +123,14 @@ def start_source(lab: Lab, *, compressed: bool = False) -> PrivateServer:
 
 
 class TrafficWriter:
-    """Writes a workload, on from where it stopped. A database is written by one connection, in one order."""
+    """Writes a workload, on from where it stopped. A database is written by one connection, in one order. ``only``:
+    the databases that are written; None: all of the workload."""
 
-    def __init__(self, source: PrivateServer, workload: Workload, seed: int = 1) -> None:
+    def __init__(
+        self, source: PrivateServer, workload: Workload, seed: int = 1, only: Sequence[str] | None = None
+    ) -> None:
         self._source, self._workload = source, workload
-        names = database_names(workload)
+        names = database_names(workload) if only is None else only
         writers = min(_WRITERS, len(names))
         self._streams = [
             _transactions(workload, names[number::writers], f"{seed}/{number}") for number in range(writers)

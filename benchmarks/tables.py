@@ -19,6 +19,7 @@ ROOT: Final = Path(__file__).parents[1]
 README: Final = ROOT / "README.md"
 PAGE: Final = ROOT / "benchmarks" / "README.md"
 COPIES: Final = ROOT / "docs" / "bootstrap.md"
+RESTORES: Final = ROOT / "docs" / "restore.md"
 SIZING: Final = ROOT / "docs" / "sizing.md"
 _BEGIN: Final = "<!-- {}: written by `python -m benchmarks.all` from benchmarks/results -->\n"
 _END: Final = "<!-- end of {} -->\n"
@@ -438,6 +439,54 @@ def first_copies(results: Path) -> str:
     )
 
 
+def restores(results: Path) -> str:
+    """One tenant of a log, and all of them, beside the client pipe and the server's own replica."""
+    files = [f"restore-{flavor}.json" for flavor in _SERVERS]
+    rows, heads = [], []
+    for found in (_stored(results, name) for name in files if (results / name).exists()):
+        log, index = found["log"], found["index"]
+        heads.append(
+            f"{_server(found)}: {log['transactions']:,} transactions over 32 databases, {log['bytes'] / 1e9:.2f} GB of "
+            f"log in {log['files']} files, base by {found['base']['program']}; index: {index['seconds']:.0f} s, "
+            f"{index['bytes'] / log['bytes']:.2%} of the log; {_runs(found)}{_restored_once(found)}."
+        )
+        for name, way in found["ways"].items():
+            peaks = [run["peak_rss_mib"] for run in way["runs"] if "peak_rss_mib" in run]
+            rows.append(
+                (
+                    _server(found),
+                    _RESTORES.get(name, name),
+                    f"{log['stretch_bytes' if way['is_stretch'] else 'bytes'] / 1e6:,.0f}",
+                    f"{way['databases']}",
+                    f"{way['seconds']:.1f}",
+                    f"{way['mb_per_second']:.1f}",
+                    _ratio(way["ratio"]),
+                    f"{max(peaks)}" if peaks else "",
+                )
+            )
+    if not rows:
+        return ""
+    head = ("servers", "way", "log, MB", "databases", "seconds", "MB of log a second", "to the replica",
+            "largest process, MiB")  # fmt: skip
+    return "\n".join(heads) + f"\n\n{_table(head, rows)}"
+
+
+_RESTORES: Final = {
+    "binlane restore": "`binlane restore`",
+    "binlane restore, indexed": "`binlane restore`, archive with an index",
+    "replica, 8 threads, filtered": "the server's own replica, 8 threads, with filters",
+    "client pipe": "client pipe, with `--rewrite-db` and `--database`",
+    "binlane restore, all databases": "`binlane restore`, all databases",
+    "replica, 8 threads, all databases": "the server's own replica, 8 threads, all databases",
+}
+"""The ways of ``benchmarks.restore``, in the table's words."""
+
+
+def _restored_once(found: Result) -> str:
+    once = [_RESTORES.get(name, name) for name, way in found["ways"].items() if len(way["runs"]) == 1]
+    return f" ({', '.join(once)}: one run)" if once and found["arguments"]["runs"] > 1 else ""
+
+
 def first_use(results: Path) -> str:
     """From the wheel to "every row equal", and windows of one size, one after the other."""
     files = [f"first-use-{flavor}.json" for flavor in _SERVERS]
@@ -492,6 +541,7 @@ PARTS: Final[Mapping[Path, Mapping[str, Callable[[Path], str]]]] = {
         "distant target": distant,
     },
     COPIES: {"first copies": first_copies},
+    RESTORES: {"restores": restores},
     SIZING: {"sizing": sizing},
 }
 """The written parts of the pages, each by a function of the folder of results."""

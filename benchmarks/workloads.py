@@ -22,6 +22,7 @@ _PRICE_ROWS: Final = 500
 _HOT_ROWS: Final = 10_000
 _UNIQUE_ROWS: Final = 1_000
 _WIDE_ROWS: Final = 200
+_DOCUMENT_ROWS: Final = 500
 _WIDE_NUMBERS, _WIDE_WORDS = 18, 18
 _FILL: Final = 500
 """Rows of one INSERT of the first rows."""
@@ -305,6 +306,28 @@ def _write_oltp(db: str, dice: random.Random) -> Iterator[Statements]:
         ]
 
 
+_DOCUMENTS: Final = f"""CREATE TABLE `{{db}}`.documents (id INT NOT NULL PRIMARY KEY, version INT NOT NULL,
+    body TEXT NOT NULL) {_ENGINE}"""
+
+
+def _fill_documents(db: str) -> Iterator[str]:
+    yield from _fill_business(db)
+    rows = (f"({key},0,REPEAT('word {key} of {db} ',{50 + key * 7 % 200}))" for key in range(_DOCUMENT_ROWS))
+    yield from _inserts(f"`{db}`.documents", rows)
+
+
+def _write_documents(db: str, dice: random.Random) -> Iterator[Statements]:
+    """Small orders, each with a new version of a document: 9 KB of log a transaction."""
+    business = _Business(db, dice)
+    for number in itertools.count(1):
+        body = f"REPEAT('word {number} ', {dice.randrange(100, 600)})"
+        key = dice.randrange(_DOCUMENT_ROWS)
+        yield [
+            *business.write(),
+            f"UPDATE `{db}`.documents SET version = version + 1, body = {body} WHERE id = {key}",
+        ]
+
+
 def _write_large(db: str, _dice: random.Random) -> Iterator[Statements]:
     """One INSERT of many rows, made by the server itself: digits joined with digits."""
     digits = "(" + " UNION ALL ".join(f"SELECT {digit} d" for digit in range(10)) + ")"
@@ -332,3 +355,7 @@ WORKLOADS: Final[dict[str, Workload]] = {
     "oltp": Workload("sysbench's oltp_write_only in 16 databases", 16, (_SBTEST,), _fill_oltp, _write_oltp),
     "large": Workload("one transaction of 2 million rows", 1, (_MEASURES,), _no_rows, _write_large, transactions=1),
 }  # fmt: skip
+RESTORED: Final = Workload(
+    "small orders with documents over 32 databases", 32, (*_BUSINESS, _DOCUMENTS), _fill_documents, _write_documents
+)
+"""Of ``benchmarks.restore``: a long log in few transactions."""
