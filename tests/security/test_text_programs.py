@@ -544,3 +544,25 @@ def test_a_view_over_accounts_is_read(family: str, channel_of: ChannelOf) -> Non
 
     assert channel.target.query("SELECT n FROM app.t") == [(1,), (1,)]
     assert channel.target.query("SELECT found FROM app.made") == [(1,)]
+
+
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def test_a_variable_s_name_is_no_statement_on_the_target(family: str, channel_of: ChannelOf) -> None:
+    channel = channel_of(family, family)
+    prepared(channel)
+    a_window(channel)
+    name = "`x',1) AS y) AS d, other.victim SET other.victim.n = 0 -- `"
+    as_user(
+        channel,
+        f"CREATE PROCEDURE app.p() BEGIN DECLARE {name} INT DEFAULT 5; "
+        f"UPDATE (SELECT {name} AS y) AS d, app.t SET app.t.n = d.y; END",
+        "INSERT INTO app.t VALUES (1)",
+        "CALL app.p()",
+    )
+    with pytest.raises(BinlaneError, match=r"program with local variables over other: .*allow_statements"):
+        channel.run()
+    assert channel.target.query("SELECT n FROM other.victim") == [(42,)]
+    channel.write_channel('[filter]\nallow_statements = ["NAME_CONST"]\n')
+    channel.run()
+    # what the text says, and the source has not done
+    assert channel.target.query("SELECT n FROM other.victim") == [(0,)]

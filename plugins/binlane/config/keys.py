@@ -239,8 +239,8 @@ class FilterConfig:
     allow_statements: tuple[str, ...] = key(
         TEXTS,
         (),
-        "Kinds of statements that are applied although no server logs them. [The "
-        "kinds](security.md#statements-that-no-server-logs).",
+        "Kinds of statements that are applied although no server logs them, or although [a variable's name may have "
+        "made them](security.md#names-of-variables). [The kinds](security.md#statements-that-no-server-logs).",
     )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from binlane.model import Flavor, TableKey
@@ -31,6 +31,13 @@ SELECT_INTO: Final = "SELECT INTO"
 SYSTEM_TABLES: Final = "SYSTEM TABLES"
 """Definitions and statement-format changes in the server's own databases, whatever the statement's verb is. Servers log
 them, but no application writes there, and the target keeps its accounts and libraries in these databases."""
+VARIABLES: Final = "NAME_CONST"
+"""Statements of programs over databases that only the text names: a server writes the names of local variables into it
+as they are (``spliced_databases``)."""
+_SPLICED: Final = b"NAME_CONST('"
+"""As servers write it: MySQL ``subst_spvars`` (sql/sp_instr.cc), MariaDB ``Item_splocal::append_for_log``
+(sql/sp_head.cc). Both append the variable's name without escaping anything, and so does MariaDB 12 the key of an
+associative array."""
 
 _OBJECTS: Final = (
     "DATABASE SCHEMA TABLE TABLES INDEX VIEW TRIGGER PROCEDURE FUNCTION EVENT PACKAGE LIBRARY SEQUENCE USER ROLE "
@@ -74,8 +81,10 @@ NOT_LOGGED: Final = (
     *("FLUSH SLAVE", "FLUSH TABLES WITH READ LOCK", "HANDLER"),
     *("IMPORT TABLE", "INSTALL", "KILL", "LOAD INDEX", "LOCK", "PREPARE", "PURGE", "RESET", "RESTART", SELECT_INTO),
     *("SET", "SET GLOBAL", "SHOW", "SHUTDOWN", "START", "STOP", SYSTEM_TABLES, "UNINSTALL", "UNLOCK", "USE", OTHER),
+    VARIABLES,
 )
-"""Kinds that servers do not log; their names are the values of ``filter.allow_statements``."""
+"""Kinds that servers do not log, and those of which a server's log is no proof; their names are the values of
+``filter.allow_statements``."""
 
 _SECOND: Final[Mapping[str, frozenset[str]]] = {
     "ALTER": frozenset({*_OBJECTS.split(), "INSTANCE", "LOGFILE", "RESOURCE", "SERVER", "UNDO"}),
@@ -252,3 +261,20 @@ def _flush(tokens: Sequence[Token]) -> str:
     named = [words[place] for place in places if not is_symbol(tokens[place], ",")] or [""]
     refused = (_RESETS.get(word, "FLUSH OTHER") for word in named if word not in _FLUSHED)
     return next(refused, "FLUSH")
+
+
+def spliced_databases(
+    sql: bytes, facts: StatementFacts, database: str | None, listed: Collection[str] | None
+) -> frozenset[str] | None:
+    """The databases that a program's statement names, and that nothing but its text shows that it has reached; None if
+    its text is not read, and may name any. ``listed``: those that MySQL has logged with it; None if there is no list.
+
+    ``DECLARE `a',1), (SELECT s FROM other.secret), NAME_CONST('b` INT`` makes another statement of one that uses the
+    variable. Who may not write to ``other`` on the source could so write to it on the target. What runs in a program
+    has the program's database as its default one, so that one is his own; others are believed by MySQL's list.
+    """
+    if _SPLICED not in sql:
+        return frozenset()
+    if facts.kind is StatementKind.UNKNOWN:
+        return None
+    return facts.databases - {database or ""} - frozenset(listed or ())

@@ -50,7 +50,7 @@ from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection, Undecided
 from binlane.sql.charset import client_charset, decoded, dialect_of, is_read
 from binlane.sql.invoker import as_invoked
-from binlane.sql.logged_kinds import SYSTEM_TABLES, not_logged
+from binlane.sql.logged_kinds import SYSTEM_TABLES, VARIABLES, not_logged, spliced_databases
 from binlane.sql.logged_query import executed_query
 from binlane.sql.other_family import as_in_family, null_as_in_mariadb, read_under_another_mode
 from binlane.sql.other_readings import SPLITTING, WAY_ON
@@ -404,6 +404,24 @@ class _Dissection:
                 f'filter.allow_statements = ["{kind}"] in the channel\'s file; see '
                 "docs/security.md#statements-that-no-server-logs"
             )
+        if VARIABLES not in self.log.selection.allowed:
+            self._check_spliced(event, query, facts, context)
+
+    def _check_spliced(self, event: RawEvent, query: Query, facts: StatementFacts, context: SessionContext) -> None:
+        """Raises UnsupportedEventError for a program's statement that may be another one than the source has run."""
+        listed = query.updated_databases if self.log.format.flavor is Flavor.MYSQL else None
+        found = spliced_databases(query.sql, facts, context.database, listed)
+        if found == frozenset():
+            return
+        databases = "databases, which it names in a way that is not read," if found is None else min(found)
+        raise UnsupportedEventError(
+            f"{self.log.where(event)}{type_name(event.header.type_code)}: a statement of a program with local "
+            f"variables over {shown(databases)}: {shown(decoded(query.sql, context))!r}: a server writes the names of "
+            "variables into it as they are, so it may be another statement than the source has executed; nothing of "
+            "the window was written; find the program (BEGIN NOT ATOMIC leaves none): if no variable of it has a quote "
+            f'in its name, set filter.allow_statements = ["{VARIABLES}"] in the channel\'s file, or log such '
+            "statements as rows (binlog_format = ROW); see docs/security.md#names-of-variables"
+        )
 
     def _in_modes_of_the_target(self, event: RawEvent, context: SessionContext) -> SessionContext:
         if context.sql_mode is None:

@@ -22,6 +22,7 @@ from binlane.plan.transaction.decode import LogFormat, MapPart, RowsPart, Statem
 from binlane.plan.transaction.error_outcome import UNORDERED_ERROR, tables_of_one_kind
 from binlane.plan.transaction.parts import Part
 from binlane.plan.transaction.route_key import classify
+from binlane.shards.selection import Selection
 from tests.unit.binlog.cases import mariadb_gtid, query, wire
 from tests.unit.binlog.row_events import EVERY_COLUMN, rows_body
 from tests.unit.plan.logs import (
@@ -254,6 +255,53 @@ def test_a_failed_statement_is_unsafe_unless_its_text_orders_the_rows() -> None:
         (part,) = dissect(*only((GTID, query(sql, error=error), XID)))
         assert isinstance(part, StatementPart)
         assert part.facts.unsafe == unsafe, sql
+
+
+OTHER = b"UPDATE (SELECT  NAME_CONST('x',1) AS y) AS d, other.t SET other.t.n = 0 -- ',5) AS y) AS d, t SET n = 1"
+"""A program of database ``a`` has written to ``a.t``, by a variable called ``x',1) AS y) AS d, other.t SET ...``."""
+
+
+@pytest.mark.parametrize(
+    ("sql", "listed", "refused"),
+    [
+        pytest.param(OTHER, None, ("other", "other"), id="another-table"),
+        pytest.param(
+            b"INSERT INTO t VALUES ( NAME_CONST('a',1), (SELECT s FROM other.secret), NAME_CONST('b',5))",
+            None, ("other", "other"), id="another-table-s-values",
+        ),
+        pytest.param(
+            b"INSERT INTO t VALUES ( NAME_CONST('',1), other.f()) -- ',5), 2)",
+            None, ("other", "other"), id="a-function",
+        ),
+        pytest.param(
+            b"INSERT INTO t SELECT  NAME_CONST('v',5) FROM other.u",
+            (b"a", b"other"), ("other", ""), id="listed-by-mysql",
+        ),
+        pytest.param(
+            b"INSERT INTO t SELECT  NAME_CONST('v',5) FROM other.u", (b"a",), ("other", "other"), id="not-listed",
+        ),
+        pytest.param(
+            b"INSERT INTO t (SELECT  NAME_CONST('v',5) FROM u", None, ("databases, which", "databases, which"),
+            id="not-read",
+        ),
+        pytest.param(b"UPDATE t SET n =  NAME_CONST('v',5)", None, ("", ""), id="its-own-table"),
+        pytest.param(b"UPDATE other.t SET n = 5", None, ("", ""), id="without-variables"),
+    ],
+)  # fmt: skip
+def test_a_variable_s_name_reaches_no_other_database(
+    sql: bytes, listed: tuple[bytes, ...] | None, refused: tuple[str, str]
+) -> None:
+    """Of MariaDB, and of MySQL, which logs the databases that a statement has reached."""
+    status = b"" if listed is None else bytes([12, len(listed)]) + b"".join(each + b"\0" for each in listed)
+    for flavor, other in zip((Flavor.MARIADB, Flavor.MYSQL), refused, strict=True):
+        transaction, log = only((GTID, query(sql, status=status), XID))
+        log = dataclasses.replace(log, format=dataclasses.replace(log.format, server_version=VERSIONS[flavor]))
+        if other:
+            with pytest.raises(UnsupportedEventError, match=rf"local variables over {other}.*NAME_CONST"):
+                dissect(transaction, log)
+            rules = dataclasses.replace(log.rules, selection=Selection(allowed=("NAME_CONST",)))
+            log = dataclasses.replace(log, rules=rules)
+        assert texts(dissect(transaction, log)) == [sql]
 
 
 @pytest.mark.parametrize(
