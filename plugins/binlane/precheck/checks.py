@@ -53,7 +53,16 @@ from binlane.precheck.tables import (
 )
 from binlane.precheck.tables import storage_engines as engines
 from binlane.precheck.tables.default_collations import check_default_collations
-from binlane.precheck.target import definers, encryption, grants, open_transactions, portability, server, sql_writer
+from binlane.precheck.target import (
+    definers,
+    encryption,
+    grants,
+    open_transactions,
+    portability,
+    row_events,
+    server,
+    sql_writer,
+)
 from binlane.precheck.target.granted_objects import check_granted_objects
 from binlane.schema.compare import Severity
 from binlane.shards.selection import Selection
@@ -88,6 +97,8 @@ TARGET_CHECKS: Final[Mapping[str, Callable[[TargetSituation], Iterable[Finding]]
     "ddl-settings": server.check_ddl,
     "type-conversions": server.check_type_conversions,
     "cluster": server.check_cluster,
+    "passed-errors": row_events.check_passed_errors,
+    "rewritten-rows": row_events.check_rewritten_rows,
 }
 """The server and the account alone: before a first copy, too. In the order of their findings."""
 CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {

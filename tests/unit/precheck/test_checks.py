@@ -415,6 +415,9 @@ TARGETS: Final[Mapping[str, tuple[TargetSituation, Severity, str]]] = {
         Severity.INFO, "replica_type_conversions",
     ),
     "cluster": (TargetSituation(facts(wsrep_on="ON"), Needs()), Severity.INFO, "wsrep_on"),
+    "passed-errors": (
+        TargetSituation(facts(slave_skip_errors="1062"), Needs()), Severity.FATAL, "slave_skip_errors",
+    ),
 }  # fmt: skip
 """By check of a server that needs no question of its own: what stands in the way, how bad it is, and where."""
 vars(TARGETS["proxy"][0].target).update(connection_numbers=(7, 7, 8))
