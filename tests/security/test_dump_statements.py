@@ -33,6 +33,9 @@ STATEMENTS: Final[Mapping[str, tuple[bytes, ...]]] = {
     "a new name far behind the keys": (b"ALTER TABLE `t` DISABLE KEYS" + PAD + b", RENAME TO other.x",),
     "a new name": (b"ALTER TABLE `t` RENAME TO `u`",),
     "a name that two skipped comments make": (b"DROP TABLE IF EXISTS /*!999999 ` */ t, other.victim /*!999999 ` */",),
+    "a table that has another name in the dump's character set": (
+        "CREATE TABLE `Ã©` (a INT)".encode(), b"SET NAMES latin1", "INSERT INTO `é` VALUES (1)".encode()
+    ),
     "a query among values": (b"INSERT INTO `t` VALUES ((SELECT MAX(a) FROM mysql.user))",),
     "a function among values": (b"INSERT INTO `t` VALUES (other.f())",),
     "a function without a database": (b"INSERT INTO `t` VALUES (f())",),
@@ -151,6 +154,7 @@ SETTINGS: Final[Mapping[bytes, bytes | None]] = {
     b"SET UNIQUE_CHECKS=0, PASSWORD=PASSWORD('x')": None,
     b"SET PERSIST UNIQUE_CHECKS=0": None,
     b"SET UNIQUE_CHECKS=0, SQL_LOG_BIN=0": b"SET UNIQUE_CHECKS=0",
+    b"SET CHARACTER_SET_RESULTS=utf16": None,
     b"SET @OLD=@@SQL_NOTES, SQL_NOTES=0": b"SET @OLD=@@SQL_NOTES",
 }
 """What is sent of them. A line more is an attack more."""

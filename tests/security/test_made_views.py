@@ -116,6 +116,45 @@ def test_no_view_of_a_dump_is_made_that_has_a_function_called(channel: Channel, 
     assert server.query("SELECT n FROM other.victim") == [(1,)]
 
 
+@pytest.mark.parametrize(("client", "letter"), [("gbk", b"\x81`"), ("big5", b"\xa4`"), ("sjis", b"\x83`")])
+def test_a_view_is_read_in_its_own_client_s_character_set(channel: Channel, client: str, letter: bytes) -> None:
+    """In UTF-8 the name ends at the letter's second byte, and what follows is a comment."""
+    server = channel.target
+    _made(server, "DELETE FROM other.victim")
+    head = b"CREATE DEFINER=`a`@`%` SQL SECURITY INVOKER VIEW `app`.`v` AS SELECT 1 AS `"
+    view = head + letter + b" #`, ROUND(1.5, app.evil()) AS x"
+    collation = {"gbk": "gbk_chinese_ci", "big5": "big5_chinese_ci", "sjis": "sjis_japanese_ci"}[client]
+    refused = pytest.raises(TargetError, match=r"view app\.v: MariaDB may call app\.\w+ as this account")
+    with contextlib.closing(write_session(channel.endpoints.target)) as session, refused:
+        make(session, Definition("VIEW", "app", "v", view, client, collation))
+    assert server.query("SELECT n FROM other.victim") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("setting", "view"),
+    [
+        (b"SET CHARACTER_SET_RESULTS = utf16", b"SELECT ROUND(1.5, app.f()) AS x FROM t"),
+        (b"SET SQL_MODE='NO_BACKSLASH_ESCAPES'", b"SELECT '\\', ROUND(1.5, app.f()) AS x,' #' AS y FROM t"),
+        (b"SET SQL_MODE='ANSI_QUOTES'", b'SELECT 1, ROUND(1.5, app."f"()) AS x FROM t'),
+        (b"SET NAMES gbk", b"SELECT 1 AS `\x81` #`, ROUND(1.5, app.f()) AS x FROM t"),
+    ],
+)
+def test_a_view_of_a_dump_is_read_as_the_dump_s_session_reads_it(channel: Channel, setting: bytes, view: bytes) -> None:
+    server = channel.target
+    _made(server, "SET @x = 1")
+    function = (
+        b"CREATE FUNCTION f() RETURNS INT DETERMINISTIC MODIFIES SQL DATA BEGIN DELETE FROM other.victim; RETURN 1; END"
+    )
+    with (
+        contextlib.closing(write_session(channel.endpoints.target)) as session,
+        contextlib.closing(write_session(channel.endpoints.target)) as catalogue,
+    ):
+        load = DumpLoad(session, (10, 11, 6), "dump.sql", {"app": "app"}, {OWN_ACCOUNT}, catalogue=catalogue)
+        with pytest.raises(TargetError, match=r"calls app\.f to make the view"):
+            load.run(iter((b"USE `app`", function, setting, b"CREATE VIEW v AS " + view)))
+    assert server.query("SELECT n FROM other.victim") == [(1,)]
+
+
 BEHIND: Final = (
     b"CREATE DEFINER=`a`@`%` SQL SECURITY INVOKER VIEW `app`.`w` AS SELECT x FROM app.v",
     b"CREATE DEFINER=`a`@`%` SQL SECURITY INVOKER VIEW `app`.`w` AS SELECT 1 AS y FROM app.t "

@@ -8,7 +8,7 @@ from typing import Final
 
 from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.definition_copy import Definition
-from binlane.bootstrap.definition_proof import shown_engine
+from binlane.bootstrap.definition_proof import session_modes, shown_engine
 from binlane.bootstrap.sessions import Session
 from binlane.connections import Endpoint
 from binlane.errors import ConfigError, PrecheckError
@@ -17,9 +17,9 @@ from binlane.rename_rules import is_system
 from binlane.schema.model import Schema, Table
 from binlane.shards.left_out_parents import keys_left_out
 from binlane.shards.selection import Selection
-from binlane.sql.parse.lexer import UNDECODED
+from binlane.sql.charset import definition_context, tokens_in
+from binlane.sql.parse.lexer import Unreadable
 from binlane.sql.programs.of_server import OF_INVOKER, LeftOut, described, kept_database
-from binlane.sql.temporary_routines import tokens_of
 
 _SHOWN: Final = 20
 _ENGINES: Final = frozenset({"innodb"})
@@ -79,11 +79,13 @@ def check_functions(definitions: Sequence[Definition], others: Iterable[str], ta
     for each in definitions:
         if each.kind in ("VIEW", "TRIGGER", "EVENT"):
             continue
-        tokens = tokens_of(each.statement.decode("utf-8", "replace").replace(UNDECODED, "x"), flavor, each.sql_mode)
-        if tokens is None or OF_INVOKER.isdisjoint(token.upper for token in tokens):
-            found = "a text that binlane does not read" if tokens is None else None
+        try:
+            tokens = tokens_in(each.statement, definition_context(session_modes(each, flavor), each.client), flavor)
+        except Unreadable:
+            found: str | None = "a text that binlane does not read"
         else:
-            database = kept_database(tokens, left_out)
+            is_of_invoker = not OF_INVOKER.isdisjoint(token.upper for token in tokens)
+            database = kept_database(tokens, left_out) if is_of_invoker else None
             found = None if database is None else f"it has {described(database)}, and its invoker's privileges"
         if found is not None:
             wrong.append(f"{each.schema_object}: {found}")

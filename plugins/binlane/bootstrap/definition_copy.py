@@ -25,7 +25,7 @@ from binlane.bootstrap.sessions import Session
 from binlane.bootstrap.view_functions import check_view
 from binlane.errors import PrecheckError, SourceError, TargetError
 from binlane.lazy_dataclass import dataclass
-from binlane.model import Flavor, SchemaObject, TableKey
+from binlane.model import Flavor, SchemaObject, SessionContext, TableKey
 from binlane.servers.names import among, literals
 from binlane.servers.stored_bodies import is_gone
 from binlane.sessions.pins import WRITE_MODE
@@ -346,8 +346,7 @@ def make(session: Session, definition: Definition) -> None:
     # a text of a session that no server shows would be read in another one
     _require_own(definition, session)
     if definition.kind == "VIEW":
-        context = definition_context(session_modes(definition, session.flavor), definition.client)
-        check_library_calls(session, definition.schema_object, definition.statement, context)
+        check_library_calls(session, definition.schema_object, definition.statement, _context(definition, session))
     if definition.kind == "EVENT":
         # another text than the one that was proved
         make_again(session, _disabled(definition, session))
@@ -368,9 +367,13 @@ def make_again(session: Session, definition: Definition) -> None:
 
 def _make_proved(session: Session, definition: Definition) -> None:
     if definition.kind == "VIEW":
-        check_view(session, definition.schema_object, definition.statement)
+        check_view(session, definition.schema_object, definition.statement, _context(definition, session))
     with target_errors(str(definition.schema_object)):
         _make(session, definition)
+
+
+def _context(definition: Definition, session: Session) -> SessionContext:
+    return definition_context(session_modes(definition, session.flavor), definition.client)
 
 
 def _make(session: Session, definition: Definition) -> None:

@@ -9,7 +9,7 @@ for a function of its own.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -23,10 +23,10 @@ from binlane.errors import TargetError
 from binlane.model import Flavor, SchemaObject, SessionContext
 from binlane.safe_text import shown
 from binlane.servers.function_answers import NOT_OWN, NOTHING_PREPARED
-from binlane.sql.charset import decoded, dialect_of
+from binlane.sql.charset import tokens_in
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.functions import BEFORE_PARENTHESIS, BUILTIN, LATER
-from binlane.sql.parse.lexer import UNDECODED, Token, TokenKind, Unreadable, lex
+from binlane.sql.parse.lexer import Token, TokenKind, Unreadable
 from binlane.sql.program_names import folded_name
 
 _NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
@@ -37,7 +37,7 @@ def check_library_calls(session: Session, view: SchemaObject, statement: bytes, 
     """Raises TargetError for the definition of a view that calls a function of a library of the target, or whose calls
     cannot be told. ``session``: on the target; ``context``: how the server will read the statement."""
     try:
-        names = sorted(_called(decoded(statement, context), context, session.flavor))
+        names = sorted(_called(tokens_in(statement, context, session.flavor), session.flavor))
     except Unreadable as unreadable:
         raise TargetError(
             f"{view}: expected a view whose text can be split into words, found {unreadable}; leave the view out and "
@@ -50,10 +50,8 @@ def check_library_calls(session: Session, view: SchemaObject, statement: bytes, 
         )
 
 
-def _called(text: str, context: SessionContext, flavor: Flavor) -> Iterator[str]:
+def _called(tokens: Sequence[Token], flavor: Flavor) -> Iterator[str]:
     """The names that are called without a database, and that the family has not built in, as a server compares them."""
-    tokens: list[Token] = []
-    lex(text.replace(UNDECODED, "x"), dialect_of(context, flavor), tokens)
     built_in = BUILTIN[flavor] | LATER[flavor] | BEFORE_PARENTHESIS
     for at, (token, behind) in enumerate(pairwise(tokens)):
         is_call = token.kind in _NAMES and is_symbol(behind, "(") and not (at and is_symbol(tokens[at - 1], "."))

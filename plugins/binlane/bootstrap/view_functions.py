@@ -17,10 +17,11 @@ from binlane.apply.session.retry_verdicts import error_code
 from binlane.bootstrap.sessions import Session
 from binlane.errors import TargetError
 from binlane.lazy_dataclass import dataclass
-from binlane.model import Flavor, SchemaObject
+from binlane.model import Flavor, SchemaObject, SessionContext
 from binlane.servers.names import other_than
 from binlane.servers.stored_bodies import Ask, CatalogBody, ProgramIsGone, program_error, stored_body
-from binlane.sql.parse.lexer import Token
+from binlane.sql.charset import decoded, tokens_in
+from binlane.sql.parse.lexer import UNDECODED, Token, Unreadable
 from binlane.sql.program_names import folded_name
 from binlane.sql.programs.of_server import changed_data, described, kept_database, server_statement
 from binlane.sql.temporary_routines import tokens_of
@@ -100,9 +101,12 @@ def changing_the_server(routines: Sequence[InvokerRoutine]) -> Iterator[tuple[st
                 yield each.name, what
 
 
-def check_view(session: Session, view: SchemaObject, statement: bytes, *, of_dump: bool = False) -> None:
+def check_view(
+    session: Session, view: SchemaObject, statement: bytes, context: SessionContext, *, of_dump: bool = False
+) -> None:
     """Raises TargetError for a view of a text that names a function with its invoker's privileges which has, itself or
     in another such routine that it names, what changes the server, the target's accounts, the channel's state or data.
+    ``context``: how the server will read the statement; where its names are not certain, it may call any function.
     ``of_dump``: so may a function with its definer's privileges, whom the dump has chosen.
 
     A view that it names is opened, too, and its functions are called: its text cannot be read without that, so any
@@ -111,10 +115,9 @@ def check_view(session: Session, view: SchemaObject, statement: bytes, *, of_dum
     """
     if session.flavor is not Flavor.MARIADB:
         return
-    tokens = tokens_of(statement.decode("utf-8", "replace").replace("\ufffd", "x"), session.flavor)
-    names = None if tokens is None else _names(tokens)
+    names = _names_in(statement, context, session.flavor)
     routines = invoker_routines(session.rows(ROUTINES), asking(session))
-    if of_dump and names is not None and not names.isdisjoint(_plain_names(session, _NAMES_BY_DEFINER)):
+    if of_dump and (names is None or not names.isdisjoint(_plain_names(session, _NAMES_BY_DEFINER))):
         by_definer = invoker_routines(session.rows(_BY_DEFINER), asking(session))
         for each in _reached((*routines, *by_definer), names):
             if (what := _changes(each) or _changes_data(each)) is not None:
@@ -135,6 +138,13 @@ def check_view(session: Session, view: SchemaObject, statement: bytes, *, of_dum
                 f"SECURITY INVOKER and {_shown(what)}; make it SQL SECURITY DEFINER on both servers, or take it out of "
                 "the view, or create the view on the target by hand"
             )
+
+
+def _names_in(statement: bytes, context: SessionContext, flavor: Flavor) -> frozenset[str] | None:
+    try:
+        return None if UNDECODED in decoded(statement, context) else _names(tokens_in(statement, context, flavor))
+    except Unreadable:
+        return None
 
 
 def _changes(routine: InvokerRoutine) -> str | None:

@@ -99,11 +99,12 @@ _ZONE: Final = b"TIME_ZONE"
 _UTC: Final = "'+00:00'"
 _SESSION: Final = frozenset(
     {
-        *(_CLIENT, b"CHARACTER_SET_RESULTS", b"COLLATION_CONNECTION", _ZONE, _MODE),
+        *(_CLIENT, b"COLLATION_CONNECTION", _ZONE, _MODE),
         *(b"UNIQUE_CHECKS", b"FOREIGN_KEY_CHECKS"),
     }
 )
-"""Variables that a dump sets for its own statements. Not SQL_NOTES and NOTE_VERBOSITY: a value that the target changes
+"""Variables that a dump sets for its own statements. Not CHARACTER_SET_RESULTS, in which the server would answer
+binlane's own questions, nor SQL_NOTES and NOTE_VERBOSITY: a value that the target changes
 is a note for some types."""
 _MODES: Final = re.compile(r"'[A-Z0-9_,]*'", re.IGNORECASE)
 _PASSED_OVER: Final = re.compile(
@@ -113,6 +114,8 @@ _PASSED_OVER: Final = re.compile(
     re.IGNORECASE,
 )
 _UTF8MB4: Final = "utf8mb4"
+_NAMES_IN_UTF8: Final = frozenset({_UTF8MB4, "utf8", "utf8mb3", "binary"})
+"""Client character sets in which a server takes the bytes of names for UTF-8."""
 _ALIASES: Final = {"utf8": "utf8mb3_bin", "binary": "binary"}
 
 
@@ -185,8 +188,10 @@ class DumpLoad:
             self.session.execute(statement)
             return
         view = SchemaObject("view", self.databases[self._current or ""], shown_part(statement))
-        check_library_calls(self.session, view, statement, self._context)
-        check_view(self.session, view, statement, of_dump=True)
+        # in the dump's own session the server could answer in a character set of the dump's choice
+        asked = self.session if self.catalogue is None else self.catalogue
+        check_library_calls(asked, view, statement, self._context)
+        check_view(asked, view, statement, self._context, of_dump=True)
         try:
             with target_errors(shown_part(statement)):
                 self.session.execute(statement)
@@ -335,7 +340,9 @@ class DumpLoad:
         if name not in self.databases:
             return None
         self.seen.add(name)
-        return f"USE {identifier(self.databases[name])}".encode()
+        used = identifier(self.databases[name]).encode()
+        self._text(used)
+        return b"USE " + used
 
     def _database(self, text: bytes, found: re.Match[bytes]) -> bytes | None:
         name = self._text(found[2], found[3])
@@ -446,7 +453,13 @@ class DumpLoad:
         return True
 
     def _text(self, quoted: bytes | None, unquoted: bytes | None = None) -> str:
-        """A name. Raises ConfigError."""
+        """A name. Raises ConfigError, also for letters that the target would read in another character set."""
+        name = quoted if quoted is not None else unquoted or b""
+        if self._client not in _NAMES_IN_UTF8 and not name.isascii():
+            raise ConfigError(
+                f"--from {self.name}: {shown_part(name)}: expected a name in UTF-8, or one of ASCII letters, found one "
+                f"in {self._client}; dump with --default-character-set=utf8mb4"
+            )
         return decoded(quoted.replace(b"``", b"`") if quoted is not None else unquoted or b"", self.name)
 
     def _table(self, quoted: bytes) -> str:

@@ -18,7 +18,7 @@ from typing import Final
 from binlane.binlog.types.charsets import eight_bit_characters, wide_codec
 from binlane.binlog.types.collations import charset_id, charset_name, collation_name
 from binlane.model import Flavor, SessionContext
-from binlane.sql.parse.lexer import Dialect
+from binlane.sql.parse.lexer import UNDECODED, Dialect, Token, Unreadable, lex
 
 _HIDDEN: Final = "\ufffd"
 _UTF8: Final = frozenset({"utf8mb3", "utf8mb4", "binary"})
@@ -128,6 +128,19 @@ def decoded(sql: bytes, context: SessionContext) -> str:
         return sql.decode("ascii") if sql.isascii() else decode(sql)
     match = _FIRST_WORD.match(sql)
     return (b"" if match is None else match.group()).decode("ascii") + " " + _HIDDEN
+
+
+def tokens_in(statement: bytes, context: SessionContext, flavor: Flavor) -> list[Token]:
+    """The tokens of a definition's bytes, as a server splits them that runs it in this session: the one door for
+    definitions of others. In another character set or sql_mode a name may end elsewhere, and code looks like a comment.
+
+    A character that is not certain is an ``x`` (``UNDECODED`` in ``decoded``). Raises Unreadable.
+    """
+    if not is_read(statement, context):
+        raise Unreadable("a client character set that is not read")
+    tokens: list[Token] = []
+    lex(decoded(statement, context).replace(UNDECODED, "x"), dialect_of(context, flavor), tokens)
+    return tokens
 
 
 def _is_read_in_swe7(sql: bytes) -> bool:

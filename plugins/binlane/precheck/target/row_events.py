@@ -27,8 +27,8 @@ from binlane.schema.compare import Severity
 
 _NOT_THERE: Final = "binlane_where_rows_go"
 """No table has this name: the server's error names the database in which it has looked."""
-_LOOKED_FOR: Final = re.compile(rf"'([^']*)\.{_NOT_THERE}'|database '([^']*)'", re.I)
-"""In the texts of 1146 and 1049; a database's name with a quote in it is shown up to there."""
+_LOOKED_FOR: Final = re.compile(rf"'(.*)\.{_NOT_THERE}'|database '(.*)'", re.IGNORECASE | re.DOTALL)
+"""In the texts of 1146 and 1049."""
 _NO_PRIVILEGE: Final = 1227
 _NEVER_SET: Final = ("COMPILE-TIME", "CONFIG", "AUTO")
 _ORIGIN: Final = (
@@ -91,11 +91,11 @@ def rewritten_databases(engine: Engine, databases: list[str], version: str) -> I
             except pymysql.err.MySQLError as exc:
                 if error_code(exc) == _NO_PRIVILEGE:
                     return  # the check of privileges says so
-                looked_for = _LOOKED_FOR.search(str(exc))
+                looked_for = _LOOKED_FOR.search(str(exc.args[-1]))
                 if looked_for is None:
                     raise
                 found = next(filter(None, looked_for.groups()))
-                if session.letters.name(found) != session.letters.name(database.partition("'")[0]):
+                if session.letters.name(found) != session.letters.name(database):
                     yield database, found
     finally:
         session.close()
