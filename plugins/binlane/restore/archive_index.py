@@ -26,7 +26,8 @@ import pyarrow.parquet as pq
 from blake3 import blake3
 
 from binlane.binlog.vector.arrays import Ints
-from binlane.binlog.wire import HEADER, EventType
+from binlane.binlog.vector.frames import gather
+from binlane.binlog.wire import HEADER, Buffer, EventType
 from binlane.errors import PlanError, SourceError
 from binlane.formats import FORMATS
 from binlane.json_codec.codec import Codec
@@ -42,6 +43,7 @@ from binlane.source.protocol import LOG_START, LogChunk, LogState
 from binlane.source.segment_writer import Nowhere
 from binlane.source.segments import Extraction
 from binlane.source.start_position import begin
+from binlane.work.arrow_arrays import array
 from binlane.work.files import WorkFolder
 
 log = logging.getLogger(__name__)
@@ -66,6 +68,8 @@ SCHEMA: Final = pa.schema(
 _SHAPE: Final = struct.Struct("<3q")
 _ENDS: Final = 8
 """Bytes behind the metadata of a Parquet file: their length, and a word."""
+_LARGEST_TEXTS: Final = (1 << 31) - 1
+"""Bytes of a column of strings: its offsets have 32 bits."""
 _LARGEST_FOOTER: Final = 64 << 20
 """Bytes. The metadata have the facts twice, with two GTID sets of at most 8 MiB."""
 
@@ -229,7 +233,7 @@ def index_file(source: ArchiveSource, file: str, stored: str) -> tuple[IndexedFi
     BinlogError and SourceError for a damaged one."""
     hashed, read = blake3(), 0
 
-    def told(data: bytes) -> None:
+    def told(data: Buffer) -> None:
         nonlocal read
         hashed.update(data)
         read += len(data)
@@ -244,8 +248,8 @@ def index_file(source: ArchiveSource, file: str, stored: str) -> tuple[IndexedFi
             begun, _, server_id, *_ = HEADER.unpack_from(header)
             run = _extraction(source, chunk)
         run.take(chunk)
-        content.take(chunk)
-        for one in transactions.take(chunk):
+        content.take(chunk, run.framed)
+        for one in transactions.take(chunk, run.framed):
             facts.take(one)
         size = chunk.offset + len(chunk.data)
     where = f"{source.name}/{file}"
@@ -287,14 +291,14 @@ def _databases(content: FileContent) -> tuple[DatabaseCount, ...]:
     changes = np.zeros(len(content.tables), np.int64)
     for piece in content.pieces:
         transactions.update(piece.transactions)
-        changes[: piece.rows.size] += piece.rows
+        changes[piece.tables] += piece.rows
     for (database, _), count in zip(content.tables, changes.tolist(), strict=True):
         rows[database] += count
     return tuple(DatabaseCount(name, transactions[name], count) for name, count in sorted(rows.items()))
 
 
 def parquet_of(facts: IndexedFile, content: FileContent) -> bytes:
-    """A file of the index."""
+    """A file of the index. Raises NotIndexedError for names that are longer together than an index may be."""
     # databases behind tables: a table has a number, a database that of its first table, behind all of them
     databases = {
         name: len(content.tables) + at for at, name in enumerate(dict.fromkeys(name for name, _ in content.tables))
@@ -302,30 +306,45 @@ def parquet_of(facts: IndexedFile, content: FileContent) -> bytes:
     names = [*content.tables, *((name, "") for name in databases)]
     number, transactions, rows, sizes = [], [], [], []
     for piece in content.pieces:
-        changed = np.flatnonzero(piece.rows)
         counts = [*piece.transactions.values()]
-        number.append(np.append(changed, [databases[name] for name in piece.transactions]).astype(np.int64))
-        transactions.append(np.append(np.zeros(changed.size, np.int64), counts).astype(np.int64))
-        rows.append(np.append(piece.rows[changed], np.zeros(len(counts), np.int64)))
+        number.append(np.append(piece.tables, [databases[name] for name in piece.transactions]).astype(np.int64))
+        transactions.append(np.append(np.zeros(piece.tables.size, np.int64), counts).astype(np.int64))
+        rows.append(np.append(piece.rows, np.zeros(len(counts), np.int64)))
         sizes.append(number[-1].size)
-    which = pa.array(_joined(number))
+    which = _joined(number)
     columns = [
-        pa.array(np.repeat(np.array([piece.start for piece in content.pieces], np.int64), sizes)),
-        pa.array(np.repeat(np.array([piece.end for piece in content.pieces], np.int64), sizes)),
-        pa.array([name for name, _ in names], pa.string()).take(which),
-        pa.array([table for _, table in names], pa.string()).take(which),
-        pa.array(_joined(transactions)),
-        pa.array(_joined(rows)),
+        array(np.repeat(np.array([piece.start for piece in content.pieces], np.int64), sizes), pa.int64()),
+        array(np.repeat(np.array([piece.end for piece in content.pieces], np.int64), sizes), pa.int64()),
+        _taken([name for name, _ in names], which, facts.stored),
+        _taken([table for _, table in names], which, facts.stored),
+        array(_joined(transactions), pa.int64()),
+        array(_joined(rows), pa.int64()),
     ]
     text = json.dumps({"version": FORMAT.version, **INDEX.dump(facts)}, ensure_ascii=False).encode()
     out = io.BytesIO()
-    table = pa.table(columns, schema=SCHEMA.with_metadata({_KEY: text}))
+    table = pa.Table.from_arrays(columns, schema=SCHEMA.with_metadata({_KEY: text}))
     pq.write_table(table, out, compression="zstd")
     return out.getvalue()
 
 
 def _joined(parts: Sequence[Ints]) -> Ints:
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+
+def _taken(texts: Sequence[str], which: Ints, stored: str) -> pa.Array:
+    """Some of the texts, by number: Arrow's own ``take`` loads pandas and all of its compute functions."""
+    data = [text.encode() for text in texts]
+    lengths = np.array([len(each) for each in data], np.int64)
+    begins = np.cumsum(lengths) - lengths
+    ends = np.append(0, np.cumsum(lengths[which]))
+    if ends[-1] > _LARGEST_TEXTS:
+        raise NotIndexedError(f"{stored}: expected at most 2 GiB of names in its index, found {ends[-1]:,} bytes")
+    buffers = [
+        None,
+        pa.py_buffer(ends.astype(np.int32)),
+        pa.py_buffer(gather(b"".join(data), begins[which], lengths[which])),
+    ]
+    return pa.Array.from_buffers(pa.string(), which.size, buffers)
 
 
 def folder_of(archive: str) -> WorkFolder:

@@ -6,8 +6,8 @@ only row changes, whose TABLE_MAP names the table, and DDL of whose text every n
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import field
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -15,19 +15,20 @@ from numpy.typing import NDArray
 
 from binlane.binlog.events import FormatDescription, parse_body
 from binlane.binlog.query import Query
-from binlane.binlog.rows import ROWS_KINDS
+from binlane.binlog.rows import COMPRESSED_ROWS, ROWS_KINDS
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.vector import frames as vector
 from binlane.binlog.vector.arrays import Flags, Ints
-from binlane.binlog.vector.frames import Frames, frame
+from binlane.binlog.vector.frames import Frames, TableLayouts, frame
 from binlane.binlog.vector.inflated_segment import inflated
-from binlane.binlog.wire import HEADER, EventType, RawEvent
+from binlane.binlog.wire import HEADER, Buffer, EventType, RawEvent
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 from binlane.plan.transaction.decode import statement_facts
 from binlane.source.end_position import first_of
 from binlane.source.identity import described
 from binlane.source.protocol import LOG_START, LogChunk
+from binlane.source.segments import FramedEvents
 from binlane.sql.parse.facts import StatementKind
 
 _T = EventType
@@ -40,6 +41,11 @@ _BEGINS[list(_GTIDS)] = True
 _ROWS: Final = np.zeros(256, np.bool_)
 _ROWS[list(ROWS_KINDS)] = True
 _QUERIES: Final = (_T.QUERY, _T.QUERY_COMPRESSED)
+_IS_QUERY: Final = np.zeros(256, np.bool_)
+_IS_QUERY[list(_QUERIES)] = True
+_PACKED: Final = np.zeros(256, np.bool_)
+"""By event type: those whose rows are not in the log as they are."""
+_PACKED[[_T.TRANSACTION_PAYLOAD, *COMPRESSED_ROWS]] = True
 _KNOWN: Final = _BEGINS | _ROWS
 """By event type: those that change nothing, or whose tables a TABLE_MAP names, or whose statement is read here."""
 _KNOWN[
@@ -56,20 +62,60 @@ _QUERY_HEAD: Final = 13
 _DATABASE_AT, _STATUS_AT = 8, 11
 """In it: the lengths of the database's name and of the status variables."""
 _FRAMES: Final = (b"BEGIN", b"COMMIT")
-_TABLES: Final = 50_000
-"""TABLE_MAPs that are known by their bytes, at most: parsing each one again would be most of the time."""
+_MOST: Final = 50_000
+"""Definitions that are known at the beginning of a chunk."""
+_ID: Final = 6
+"""Bytes of the table id in TABLE_MAP's body: a server gives a table another one whenever it opens it."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Piece:
     """About a megabyte of a file: [start, end)."""
 
     start: int
     end: int
-    rows: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    """Row changes, by the number of the table in ``FileContent.tables``; those behind the end have none."""
-    transactions: Counter[str] = field(default_factory=Counter)
+    tables: Ints
+    """The numbers in ``FileContent.tables`` of those with a TABLE_MAP or rows, ascending."""
+    rows: Ints
+    """Row changes of each."""
+    transactions: dict[str, int]
     """Transactions that change rows, by database; none in a log without GTID events."""
+
+
+class _Definitions:
+    """Definitions of tables, by the body of their TABLE_MAP without the table id: parsing each one again would be most
+    of the time."""
+
+    def __init__(self) -> None:
+        self.number: dict[bytes, int] = {}
+        self.tables: list[TableMap] = []
+        """One entry a definition, here and below."""
+        self._table, self._database = list[int](), list[int]()
+        self._layouts = vector.table_layouts(())
+
+    def add(self, key: bytes, table: TableMap, number: int, database: int) -> int:
+        """The number of a new definition. ``number``, ``database``: of the table and its database."""
+        self.number[key] = found = len(self.tables)
+        self.tables.append(table)
+        self._table.append(number)
+        self._database.append(database)
+        return found
+
+    @property
+    def table(self) -> Ints:
+        """The numbers of the tables."""
+        return np.array(self._table, np.int64)
+
+    @property
+    def database(self) -> Ints:
+        """The numbers of the databases."""
+        return np.array(self._database, np.int64)
+
+    def layouts(self) -> TableLayouts:
+        """Of all of them."""
+        if self._layouts.tables.shape[0] != len(self.tables):
+            self._layouts = vector.table_layouts(self.tables)
+        return self._layouts
 
 
 class FileContent:
@@ -93,87 +139,128 @@ class FileContent:
         """TABLE_MAPs of the statement that goes on in the next chunk."""
         self._has_begun = False
         """A transaction has begun, by its GTID event."""
-        self._open: set[str] = set()
+        self._databases: dict[str, int] = {}
+        """The databases of the tables; their numbers."""
+        self._open: set[int] = set()
         """The databases that the last transaction has changed so far."""
-        self._known: dict[bytes, tuple[TableMap, int]] = {}
-        """TABLE_MAPs with the number of their table."""
+        self._definitions = _Definitions()
 
-    def take(self, chunk: LogChunk) -> None:
-        """Raises BinlogError."""
+    def take(self, chunk: LogChunk, framed: FramedEvents | None = None) -> None:
+        """``framed``: its events, where they are known. Raises BinlogError."""
         if chunk.offset == LOG_START:
             self._name = f"{self._log}/{chunk.file}"
             self._format = described(chunk.data, self._name)
             return
-        carried = self._maps
-        data = b"".join((*carried, chunk.data)) if carried else chunk.data
+        frames = self._framed(chunk.data) if framed is None else framed.frames
+        parts = _parts(frames, goes_on=bool(self._maps)) if frames.offset.size else [0]
+        if not self._maps and len(parts) == 2:
+            self._take(frames, 0, chunk.offset)
+            return
+        whole = memoryview(chunk.data)
+        for start, end in pairwise(parts):
+            maps, data = self._maps, whole[start:end]
+            carried = sum(map(len, maps))
+            framed_part = self._framed(b"".join((*maps, data)) if maps else data)
+            self._take(framed_part, len(maps), chunk.offset + start - carried)
+
+    def _framed(self, data: Buffer) -> Frames:
         frames = frame(data, 0, self._format.checksum.length)
         frames.check(self._name)
-        if frames.offset.size == len(carried):
-            return
+        return frames
+
+    def _take(self, frames: Frames, carried: int, begin: int) -> None:
+        """Events, of which the first ``carried`` are the TABLE_MAPs of a statement that goes on. ``begin``: offset in
+        the file of where their first byte is, or would be."""
         self.last_type, self.last_time = int(frames.type_code[-1]), int(frames.timestamp[-1])
         self._maps = _maps_of_open_statement(frames)
+        cuts = _cuts(frames.offset[carried:], frames.end)
         if (laid_out := inflated(frames)) is not None:
             # the maps in front are no compressed events, and stay there
-            frames = frame(laid_out.data, 0, frames.checksum_length)
+            frames, cuts[1:-1] = frame(laid_out.data, 0, frames.checksum_length), []
         self.of_any += int(np.count_nonzero(~_KNOWN[frames.type_code]))
         for event in self._statements(frames).tolist():
             self._query(frames.raw(event))
-        self._count(frames, len(carried), self._piece(chunk.offset, chunk.offset + len(chunk.data)))
+        self._count(frames, carried, cuts, begin)
 
-    def _piece(self, start: int, end: int) -> Piece:
-        if not self.pieces or self.pieces[-1].end - self.pieces[-1].start >= _PIECE:
-            self.pieces.append(Piece(start, end))
-        self.pieces[-1].end = end
-        return self.pieces[-1]
-
-    def _count(self, frames: Frames, carried: int, piece: Piece) -> None:
-        """The tables and row changes of a chunk, without the first ``carried`` events."""
+    def _count(self, frames: Frames, carried: int, cuts: Sequence[int], begin: int) -> None:
+        """The tables and row changes, by the piece. ``cuts``: where the pieces begin, and the end."""
         index = vector.index_rows(frames, self._name)
-        known = [self._table(frames.body(event)) for event in index.first.tolist()]
-        tables = [table for table, _ in known]
-        if tables:
-            numbers = np.array([number for _, number in known])
-            self._count_rows(frames, index.number, tables, numbers, piece)
-        names = list(dict.fromkeys(table.database for table in tables))
-        place = {name: at for at, name in enumerate(names)}
+        local = self._defined(frames, index.first)
+        # -1, for an event without a table, is the last entry
+        number = np.append(local, -1)[index.number].astype(np.int32)
+        piece = np.searchsorted(cuts[1:-1], frames.offset, "right")
+        tables, counts = self._rows(frames, number, piece, local, len(cuts) - 1)
+        changing = self._transactions(frames, number, piece, carried)
+        for at, (start, end) in enumerate(pairwise(cuts)):
+            there = np.flatnonzero(counts[at] >= 0)
+            self.pieces.append(
+                Piece(begin + start, begin + end, tables[there], counts[at, there], changing.get(at, {}))
+            )
+
+    def _defined(self, frames: Frames, events: Ints) -> Ints:
+        """The definitions of these TABLE_MAPs, which are the first ones of each."""
+        known, data = self._definitions, frames.data.data
+        if len(known.number) > _MOST:
+            known = self._definitions = _Definitions()
+        begins = frames.offset[events] + HEADER.size
+        ends = begins + frames.size[events] - HEADER.size - frames.checksum_length
+        found = np.empty(events.size, np.int64)
+        for at, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
+            number = known.number.get(key := bytes(data[begin + _ID : end]))
+            if number is None:
+                table = TableMap.parse(data[begin:end], self._name, self._format.flavor)
+                place = self.tables.setdefault((table.database, table.table), len(self.tables))
+                number = known.add(key, table, place, self._databases.setdefault(table.database, len(self._databases)))
+            found[at] = number
+        return found
+
+    def _rows(
+        self, frames: Frames, number: NDArray[np.int32], piece: Ints, local: Ints, pieces: int
+    ) -> tuple[Ints, Ints]:
+        """The tables of these definitions, and their row changes by piece; -1 for a table that is not in the piece.
+        ``number``: the definition of each event."""
+        if not local.size:
+            return local, np.zeros((pieces, 0), np.int64)
+        known = self._definitions
+        counts = vector.count_events(frames, number, known.tables, known.layouts(), self._name)
+        # a table that is altered has several definitions
+        tables = np.unique(known.table[local])
+        events = np.flatnonzero(number >= 0)
+        place = np.searchsorted(tables, known.table)
+        keys, room = piece[events] * tables.size + place[number[events]], pieces * tables.size
+        sums = np.bincount(keys, counts[events], room).astype(np.int64)
+        sums[np.bincount(keys, minlength=room) == 0] = -1
+        return tables, sums.reshape(pieces, tables.size)
+
+    def _transactions(
+        self, frames: Frames, number: NDArray[np.int32], piece: Ints, carried: int
+    ) -> dict[int, dict[str, int]]:
+        """How many transactions change rows of each database, by the piece in which they first do."""
         begun = np.cumsum(_BEGINS[frames.type_code])
         mapped = np.flatnonzero(frames.type_code == _T.TABLE_MAP)
         mapped = mapped[mapped >= carried]
-        # which transaction, counted from the open one, changes which database
-        changes = np.zeros((int(begun[-1]) + 1, len(names)), np.bool_)
-        database = np.array([place[table.database] for table in tables], np.int64)
-        changes[begun[mapped], database[index.number[mapped]]] = True
-        changes[0, [place[name] for name in self._open if name in place]] = False
-        first = 0 if self._has_begun else 1
-        for name, count in zip(names, changes[first:].sum(axis=0).tolist(), strict=True):
-            if count:
-                piece.transactions[name] += count
-        last = {names[at] for at in np.flatnonzero(changes[-1]).tolist()}
+        # a transaction, counted from the open one, and a database that it changes
+        of, which, room = begun[mapped], self._definitions.database[number[mapped]], len(self._databases)
+        keys = of * room + which
+        first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: keys.size])
+        if (of[first][1:] == of[first][:-1]).any():
+            _, first = np.unique(keys, return_index=True)
+        of, which, mapped = of[first], which[first], mapped[first]
+        last = {*which[of == begun[-1]].tolist()}
+        is_new = of > 0
+        if self._has_begun:
+            is_new |= ~np.isin(which, [*self._open])
         self._open = last if begun[-1] else self._open | last
         self._has_begun |= bool(begun[-1])
-
-    def _count_rows(
-        self, frames: Frames, number: NDArray[np.int32], tables: list[TableMap], numbers: Ints, piece: Piece
-    ) -> None:
-        counts = vector.count_events(frames, number, tables, vector.table_layouts(tables), self._name)
-        rows = np.flatnonzero(_ROWS[frames.type_code])
-        sums = np.bincount(numbers[number[rows]], counts[rows], len(self.tables)).astype(np.int64)
-        sums[: piece.rows.size] += piece.rows
-        piece.rows = sums
-
-    def _table(self, body: memoryview) -> tuple[TableMap, int]:
-        found = self._known.get(key := bytes(body))
-        if found is None:
-            if len(self._known) == _TABLES:
-                self._known.clear()
-            table = TableMap.parse(body, self._name, self._format.flavor)
-            number = self.tables.setdefault((table.database, table.table), len(self.tables))
-            found = self._known[key] = table, number
+        pairs, counts = np.unique(piece[mapped[is_new]] * room + which[is_new], return_counts=True)
+        names, found = [*self._databases], dict[int, dict[str, int]]()
+        for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
+            found.setdefault(pair // room, {})[names[pair % room]] = count
         return found
 
     def _statements(self, frames: Frames) -> Ints:
         """The QUERY events that are not BEGIN or COMMIT."""
-        events = np.flatnonzero(np.isin(frames.type_code, _QUERIES))
+        events = np.flatnonzero(_IS_QUERY[frames.type_code])
         if self._format.post_header_length(_T.QUERY) != _QUERY_HEAD:
             return events
         return events[~_is_frame(frames, events)]
@@ -216,6 +303,30 @@ def _is_frame(frames: Frames, events: Ints) -> Flags:
         letters = data[begin[alike][:, None] + np.arange(len(text))]
         found[plain[alike[(letters == np.frombuffer(text, np.uint8)).all(axis=1)]]] = True
     return found
+
+
+def _cuts(starts: Ints, end: int) -> list[int]:
+    """Where the first event of each piece begins, and the end of the last."""
+    cuts = [int(starts[0])]
+    while (at := int(np.searchsorted(starts, cuts[-1] + _PIECE))) < starts.size:
+        cuts.append(int(starts[at]))
+    return [*cuts, end]
+
+
+def _parts(frames: Frames, *, goes_on: bool) -> list[int]:
+    """Where parts begin that are taken one by one, and the end. ``goes_on``: the first events are of a statement that
+    goes on, and whose TABLE_MAPs have to be put in front of them."""
+    starts, at = frames.offset, 0
+    if goes_on:
+        is_last = ~_IN_STATEMENT[frames.type_code]
+        rows = np.flatnonzero(_ROWS[frames.type_code])
+        is_last[rows[frames.ends_statement(rows)]] = True
+        at = min(first_of(is_last) + 1, starts.size)
+    if at == starts.size:
+        return [0, frames.end]
+    # what is inflated at a time has a limit, and what is beyond it is not read
+    rest = _cuts(starts[at:], frames.end) if _PACKED[frames.type_code].any() else [int(starts[at]), frames.end]
+    return rest if at == 0 else [0, *rest]
 
 
 def _maps_of_open_statement(frames: Frames) -> list[bytes]:

@@ -35,6 +35,7 @@ from binlane.plan.transaction.decode import statement_facts
 from binlane.source.identity import Start, described
 from binlane.source.protocol import LOG_START, EventSource, LogChunk
 from binlane.source.proved import proved
+from binlane.source.segments import FramedEvents
 from binlane.sql.charset import decoded
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.facts import StatementKind
@@ -145,16 +146,22 @@ class TransactionReader:
         self._boundaries = Boundaries(self._format, "")
         self._reading: _Reading | None = None
 
-    def take(self, chunk: LogChunk) -> Iterator[LoggedTransaction | RowTransactions]:
-        """The transactions that end in a chunk. Raises BinlogError."""
+    def take(
+        self, chunk: LogChunk, framed: FramedEvents | None = None
+    ) -> Iterator[LoggedTransaction | RowTransactions]:
+        """The transactions that end in a chunk. ``framed``: its events, where they are known. Raises BinlogError."""
         if chunk.offset == LOG_START:
             self._name = f"{self._log}/{chunk.file}"
             self._format = described(chunk.data, self._name)
             self._boundaries = Boundaries(self._format, self._name)
             return
-        frames = frame(chunk.data, 0, self._format.checksum.length)
-        frames.check(self._name)
-        simple = _Simple.of(frames, self._format, self._name, self._databases)
+        if framed is None:
+            frames = frame(chunk.data, 0, self._format.checksum.length)
+            frames.check(self._name)
+            query_head = self._format.post_header_length(_T.QUERY)
+            framed = FramedEvents(frames, numbered(frames, query_head, looks_inside=False))
+        frames = framed.frames
+        simple = _Simple.of(framed, self._format, self._name, self._databases)
         index = 0
         while index < frames.offset.size:
             if self._boundaries.state is State.OUTSIDE and (entries := simple.run_at(index)).start < entries.stop:
@@ -197,13 +204,15 @@ class _Simple:
     are an error only in the databases of the restore."""
 
     @classmethod
-    def of(cls, frames: Frames, log_format: FormatDescription, name: str, databases: frozenset[str]) -> _Simple:
-        simple = numbered(frames, log_format.post_header_length(_T.QUERY), looks_inside=False)
+    def of(cls, framed: FramedEvents, log_format: FormatDescription, name: str, databases: frozenset[str]) -> _Simple:
+        frames, simple = framed.frames, framed.simple
         is_odd = _payloads_of(frames, databases)[simple.last]
         behind = simple.last + 1
-        mapped = _sums(_maps_of(frames, databases))
-        concerns = mapped[behind] > mapped[simple.first]
         rows = np.zeros(simple.first.size, np.int64)
+        concerns = np.zeros(simple.first.size, np.bool_)
+        if databases:
+            mapped = _sums(_maps_of(frames, databases))
+            concerns = mapped[behind] > mapped[simple.first]
         counted = concerns & ~is_odd
         if counted.any():
             try:

@@ -24,7 +24,7 @@ import zstandard
 
 from binlane.binlog.reader import ENCRYPTION, INNODB_LOG, check_first_type, check_magic, encrypted
 from binlane.binlog.vector.frames import as_array
-from binlane.binlog.wire import FLAGS_AT, HEADER, IN_USE, MAGIC, type_name
+from binlane.binlog.wire import FLAGS_AT, HEADER, IN_USE, MAGIC, Buffer, type_name
 from binlane.errors import (
     BinlogError,
     MissingLogError,
@@ -59,6 +59,8 @@ from binlane.source.protocol import (
 from binlane.work.files import file_system
 
 _PIECE: Final = 1 << 20
+_LARGE_PIECE: Final = 8 << 20
+"""For who reads a whole file: what each chunk costs, whatever is in it, is most of the time else."""
 _INDEX_BYTES: Final = 16 << 20
 """Maximum of an index file: half a million names of files."""
 _BINLOG: Final = re.compile(r"(?P<base>.+)\.(?P<number>[0-9]{4,})(?P<packed>\.gz|\.zst)?")
@@ -154,15 +156,15 @@ class ArchiveSource:
                 yield data
 
     def read_only_copy(
-        self, file: str, stored: str, read: Callable[[bytes], object]
+        self, file: str, stored: str, read: Callable[[Buffer], object]
     ) -> Generator[LogChunk, None, None]:
-        """``read_file`` of a complete file that the folder has once, as ``stored``. ``read`` gets the bytes as they are
-        in the folder, up to the end of what was decompressed."""
+        """``read_file`` of a complete file that the folder has once, as ``stored``, in larger chunks. ``read`` gets the
+        bytes as they are in the folder, up to the end of what was decompressed."""
         where, path = f"{self.name}/{file}", self._path(stored)
         with self._errors(where), self._stored(path) as raw:
             told = cast("IO[bytes]", _StreamObserver(raw, read))
             with _unpacked(told, path, self.log_bytes) as stream:
-                yield from self._reader(where, file, stream, may_grow=False).chunks(LOG_START)
+                yield from self._reader(where, file, stream, may_grow=False).chunks(LOG_START, _LARGE_PIECE)
 
     def _path(self, stored: str) -> str:
         return posixpath.join(self._place[1], stored)
@@ -369,7 +371,7 @@ class _FileReader:
         self._may_grow = may_grow
         self._was_closed = True
 
-    def chunks(self, start: int) -> Iterator[LogChunk]:
+    def chunks(self, start: int, piece_bytes: int = _PIECE) -> Iterator[LogChunk]:
         """FORMAT_DESCRIPTION, then everything from ``start`` on."""
         check_magic(self._stream.read(len(MAGIC)), self._where)
         header = self._header()
@@ -380,18 +382,27 @@ class _FileReader:
             raise encrypted(f"{self._where}:{position}: ")
         if start > position:
             ahead, position = b"", self._skip(position + len(ahead), start)
-        pieces, have, needed = list[bytes](), 0, 0
-        for piece in itertools.chain([ahead] if ahead else [], iter(lambda: self._stream.read(_PIECE), b"")):
-            pieces.append(piece)
-            have += len(piece)
+        # one buffer for all of them: the system takes long to give new memory
+        buffer = bytearray(ahead) + bytearray(piece_bytes)
+        have, needed = 0, 0
+        read = iter(lambda: self._read_into(buffer, have), 0)
+        for size in itertools.chain([len(ahead)] if ahead else [], read):
+            have += size
             if have < needed:
+                if have == len(buffer):
+                    # as it comes: a damaged size may say anything
+                    buffer.extend(bytes(min(needed - have, have)))
                 continue
-            data = b"".join(pieces)
-            end = self._whole_events(data, position)
+            end = self._whole_events(buffer, have, position)
             if end:
-                yield LogChunk(self._file, position, data[:end])
-            pieces, have, position = [data[end:]], have - end, position + end
-            needed = self._declared(pieces[0], position)
+                yield LogChunk(self._file, position, bytes(memoryview(buffer)[:end]))
+                buffer[: have - end] = buffer[end:have]
+                have, position = have - end, position + end
+            needed = self._declared(buffer[: min(have, HEADER.size)], position)
+            if needed <= piece_bytes:
+                del buffer[2 * piece_bytes :]
+            elif have == len(buffer):
+                buffer.extend(bytes(min(needed - have, have)))
         # a file that was not closed may end anywhere: the server crashed, or is writing it
         if have and self._was_closed and not self._may_grow:
             raise TruncatedEventError(
@@ -400,7 +411,11 @@ class _FileReader:
                 f"{self._file} in source.trusted_files of the channel"
             )
 
-    def _declared(self, rest: bytes, position: int) -> int:
+    def _read_into(self, buffer: bytearray, at: int) -> int:
+        """Bytes that were read; 0 at the end."""
+        return _read_into(self._stream, memoryview(buffer)[at:])
+
+    def _declared(self, rest: bytearray, position: int) -> int:
         """Size in bytes of the event that begins with ``rest``; 0 if ``rest`` is too short to tell."""
         if len(rest) < HEADER.size:
             return 0
@@ -445,9 +460,9 @@ class _FileReader:
             "watermark was taken"
         )
 
-    def _whole_events(self, data: bytes, position: int) -> int:
-        """Bytes of whole events at the beginning of ``data``."""
-        end, code = framing.whole_events(as_array(data), HEADER.size)
+    def _whole_events(self, data: bytearray, have: int, position: int) -> int:
+        """Bytes of whole events at the beginning of ``data``, of which so many are read."""
+        end, code = framing.whole_events(as_array(memoryview(data)[:have]), HEADER.size)
         if code == framing.SMALL_SIZE:
             size = _SIZE.unpack_from(data, end + _AT_SIZE)[0]
             raise BinlogError(
@@ -459,7 +474,7 @@ class _FileReader:
 class _StreamObserver:
     """Tells what is read of a stream, which is read from its beginning on."""
 
-    def __init__(self, stream: IO[bytes], read: Callable[[bytes], object]) -> None:
+    def __init__(self, stream: IO[bytes], read: Callable[[Buffer], object]) -> None:
         self._stream, self._read = stream, read
 
     def read(self, size: int = -1) -> bytes:
@@ -467,6 +482,21 @@ class _StreamObserver:
         data = self._stream.read(size)
         self._read(data)
         return data
+
+    def readinto(self, room: memoryview) -> int:
+        """See IO."""
+        size = _read_into(self._stream, room)
+        self._read(room[:size])
+        return size
+
+
+def _read_into(stream: IO[bytes], room: memoryview) -> int:
+    """Read some bytes, without new memory where the stream can; 0 at its end."""
+    if (read := getattr(stream, "readinto", None)) is not None:
+        return int(read(room))
+    data = stream.read(len(room))
+    room[: len(data)] = data
+    return len(data)
 
 
 @contextlib.contextmanager

@@ -129,6 +129,14 @@ class _Open:
     time: float
 
 
+@dataclass(frozen=True, slots=True)
+class FramedEvents:
+    """The events of a chunk, whose sizes and checksums are verified, and the simple transactions among them."""
+
+    frames: Frames
+    simple: NumberedTransactions
+
+
 class Extraction:
     """One pass over a log. Call ``take`` with every chunk until it returns True, then ``finish`` and ``manifest``."""
 
@@ -183,6 +191,8 @@ class Extraction:
         self._restarted: int | None = None
         self._newest = 0.0
         self._bytes = 0
+        self.framed: FramedEvents | None = None
+        """The events of the last chunk, for who reads it, too."""
         self._begin_file("", b"", FormatDescription(""), start.position.offset)
 
     def take(self, chunk: LogChunk) -> bool:
@@ -350,6 +360,7 @@ class Extraction:
         query_head = self._format.post_header_length(EventType.QUERY)
         # compressed transactions are opened only to find the XIDs of XA transactions
         simple = numbered(frames, query_head, looks_inside=self._xa is not None)
+        self.framed = FramedEvents(frames, simple)
         events = frames.offset.size
         looked_at = np.append(np.flatnonzero(~IS_INSIDE[frames.type_code]), events)
         fed = 0

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import logging
+import subprocess
+import sys
 from pathlib import Path
 from typing import NoReturn
 
@@ -141,3 +143,15 @@ def test_an_index_that_other_accounts_do_not_use_is_named_where_it_is_made(
     assert ("1 index by the user id 1003" in " ".join(shown.split())) is is_limited
     assert [each["limited_to"] for each in found["files"]] == [1003 if is_limited else None, None]
     assert bool(found["next_steps"]) is is_limited
+
+
+def test_a_process_that_indexes_loads_no_pandas(tmp_path: Path) -> None:
+    """Arrow loads it for what it makes of Python's values: half a second of each process."""
+    archive(tmp_path, log_file(1, (1,), Flavor.MARIADB), log_file(2, (2,), Flavor.MARIADB))
+    program = (
+        "import sys; from binlane.restore.archive_index import index_file; from binlane.source.archive import "
+        "ArchiveSource; facts, _ = index_file(ArchiveSource(sys.argv[1]), *2 * ['binlog.000001']); "
+        "print(facts.databases[0].row_changes, *sorted({'pandas', 'pyarrow.compute'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert done.stdout == "1\n"

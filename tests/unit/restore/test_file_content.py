@@ -8,11 +8,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from binlane.binlog.vector import inflated_segment
 from binlane.binlog.wire import MAGIC, EventType
 from binlane.restore import file_content
 from binlane.restore.file_content import FileContent
 from binlane.source.protocol import LOG_START, LogChunk
-from tests.unit.binlog.cases import crc, mariadb_gtid, query, wire
+from tests.unit.binlog.cases import crc, mariadb_gtid, payload, query, wire
 from tests.unit.plan.logs import HEAD, IN_TRANSACTION, XID, alone, ends, insert, prepare, rows, statements, table_map
 
 Events = tuple[bytes, ...]
@@ -32,7 +33,7 @@ def read(events: Events, sizes: list[int]) -> FileContent:
 def found(content: FileContent) -> tuple[dict[tuple[str, str], int], Counter[str], set[str], int]:
     changes, transactions = np.zeros(len(content.tables), np.int64), Counter[str]()
     for piece in content.pieces:
-        changes[: piece.rows.size] += piece.rows
+        changes[piece.tables] += piece.rows
         transactions.update(piece.transactions)
     return dict(zip(content.tables, changes.tolist(), strict=True)), transactions, content.named, content.of_any
 
@@ -58,6 +59,17 @@ def test_any_cut_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
         content = read(events, sizes)
         assert found(content) == expected, sizes
         assert all(one.end == other.start for one, other in zip(content.pieces, content.pieces[1:], strict=False))
+
+
+def test_compressed_transactions_are_inflated_a_piece_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is inflated together has a limit; what is beyond it would be of any database."""
+    events = [payload(query(b"BEGIN"), table_map(1, name), insert(1, range(9)), XID) for name in "abab"]
+    monkeypatch.setattr(inflated_segment, "_BUDGET", 400)
+    monkeypatch.setattr(file_content, "_PIECE", 1)
+    content = read(tuple(events), [4])
+    assert found(content)[0] == {("a", "t"): 18, ("b", "t"): 18}
+    assert content.of_any == 0
+    assert len(content.pieces) == 4
 
 
 KNOWN = {

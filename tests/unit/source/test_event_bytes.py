@@ -112,6 +112,15 @@ def test_a_compressed_statement_is_refused_by_what_it_would_inflate_to(tmp_path:
         )
 
 
+def test_events_as_long_as_a_header_and_longer_than_what_is_read_at_once_come_whole(tmp_path: Path) -> None:
+    events = (wire(T.STOP, b""),), (*(wire(T.ANNOTATE_ROWS, bytes(size)) for size in (3 * MIB, 10, 9 * MIB, MIB)),)
+    for number, found in enumerate(events):
+        log = archive(tmp_path / str(number), HEAD, *found)
+        chunks = list(log.read_log(LogPosition("binlog.000001", 4)))
+        assert b"".join(chunk.data for chunk in chunks[1:]) == b"".join(found)
+        assert [chunk.offset for chunk in chunks[2:]] == [before.offset + len(before.data) for before in chunks[1:-1]]
+
+
 def test_the_largest_declaration_is_found_and_nothing_is_inflated() -> None:
     plain = frame(query(b"BEGIN") + XID, 0, 0)
     assert largest_inflated(plain) == (-1, 0)
