@@ -54,6 +54,7 @@ def run(
         ("bootstrap_shop", "", {"database": "t", "replace": True}, "database: unknown key; did you mean databases?"),
         ("restore_shop", "", {"databases": "a", "until": "now", "table": "t"}, "table: unknown key;"),
         ("drill_shop", "", {"tenant": 1}, "tenant: unknown key; did you mean tenants? known: tenants, seed"),
+        ("index_shop", '[archive]\nuri = "/backup/binlog"\n', {"uri": "/other"}, "uri: unknown key"),
     ],
 )
 def test_a_run_that_is_triggered_with_what_its_form_does_not_have_fails_by_its_name(

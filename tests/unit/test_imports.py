@@ -161,7 +161,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "orchestration.airflow": (
         *(*BASE, *CONFIG, "safe_text", *STATE, "work", "apply", "bootstrap", "health"),
         *("orchestration", "orchestration.plan_job", "orchestration.announcing", "orchestration.commands"),
-        "orchestration.commands.copies",
+        *("orchestration.commands.copies", "orchestration.commands.inspection"),
     ),
     "orchestration.commands.setup": (
         *(

@@ -403,6 +403,26 @@ class DrillConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class ArchiveConfig:
+    """The archive whose [index](restore.md#the-index-of-an-archive) the DAG `index_<channel>` makes. A channel without
+    `uri` has no such DAG; an index that is there is used without this section."""
+
+    uri: str | None = key(FOLDER, None, "Folder or URI of the archived binlog files.")
+    asset: str | None = key(
+        TEXT,
+        None,
+        "URI of the Airflow asset that the uploader of the log updates: the DAG runs behind each update, and not by "
+        "`archive.schedule`.",
+    )
+    schedule: str | None = key(
+        SCHEDULE,
+        "@hourly",
+        "When the DAG runs: five fields, or @hourly, @daily, @weekly, @monthly, @yearly; in `window.timezone`. "
+        '"none": by hand only.',
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class AlertConfig:
     """What counts as [behind and unverified](monitoring.md#health), and notification of late runs: [lag
     alerts](monitoring.md#lag-alerts)."""
@@ -571,6 +591,7 @@ class ChannelConfig:
     apply: ApplyConfig
     verify: VerifyConfig
     drill: DrillConfig
+    archive: ArchiveConfig
     alert: AlertConfig
     announce: AnnounceConfig
     restore: RestoreConfig

@@ -101,6 +101,15 @@ def _drill(_: _Reader, node: Node, values: dict[str, Any]) -> None:
         node.wrong("log" if values["log"] is None else "base", "a value, as base and log go together")
 
 
+def _archive(_: _Reader, node: Node, values: dict[str, Any]) -> None:
+    if values["schedule"] == CONTINUOUS:
+        node.wrong("schedule", f'a cron expression, or "{BY_HAND}"')
+    if values["schedule"] == BY_HAND:
+        values["schedule"] = None
+    if values["uri"] is None and node.value:
+        node.wrong("uri", "the archive's folder or URI, as the other keys of the section are of its index")
+
+
 def _blocks(_: _Reader, node: Node, values: dict[str, Any]) -> None:
     """``blocks.window_bytes`` must be at least twice ``blocks.bytes``: a block is folded with earlier changes."""
     least = 2 * values["bytes"]
@@ -150,6 +159,7 @@ _CHECKS: Final[Mapping[str, Callable[[_Reader, Node, dict[str, Any]], None]]] = 
     "window": _window,
     "blocks": _blocks,
     "drill": _drill,
+    "archive": _archive,
     "verify": _verify,
     "alert": _alert,
     "restore": _restore,

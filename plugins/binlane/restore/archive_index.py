@@ -43,7 +43,6 @@ from binlane.source.protocol import LOG_START, LogChunk, LogState
 from binlane.source.segment_writer import Nowhere
 from binlane.source.segments import Extraction
 from binlane.source.start_position import begin
-from binlane.work.arrow_arrays import array
 from binlane.work.files import WorkFolder
 
 log = logging.getLogger(__name__)
@@ -313,12 +312,12 @@ def parquet_of(facts: IndexedFile, content: FileContent) -> bytes:
         sizes.append(number[-1].size)
     which = _joined(number)
     columns = [
-        array(np.repeat(np.array([piece.start for piece in content.pieces], np.int64), sizes), pa.int64()),
-        array(np.repeat(np.array([piece.end for piece in content.pieces], np.int64), sizes), pa.int64()),
+        _numbers(np.repeat(np.array([piece.start for piece in content.pieces], np.int64), sizes)),
+        _numbers(np.repeat(np.array([piece.end for piece in content.pieces], np.int64), sizes)),
         _taken([name for name, _ in names], which, facts.stored),
         _taken([table for _, table in names], which, facts.stored),
-        array(_joined(transactions), pa.int64()),
-        array(_joined(rows), pa.int64()),
+        _numbers(_joined(transactions)),
+        _numbers(_joined(rows)),
     ]
     text = json.dumps({"version": FORMAT.version, **INDEX.dump(facts)}, ensure_ascii=False).encode()
     out = io.BytesIO()
@@ -331,8 +330,12 @@ def _joined(parts: Sequence[Ints]) -> Ints:
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
+def _numbers(values: Ints) -> pa.Array:
+    return pa.Array.from_buffers(pa.int64(), values.size, [None, pa.py_buffer(values)])
+
+
 def _taken(texts: Sequence[str], which: Ints, stored: str) -> pa.Array:
-    """Some of the texts, by number: Arrow's own ``take`` loads pandas and all of its compute functions."""
+    """Some of the texts, by number: Arrow's own ``take`` loads pandas, and all functions that Arrow computes with."""
     data = [text.encode() for text in texts]
     lengths = np.array([len(each) for each in data], np.int64)
     begins = np.cumsum(lengths) - lengths

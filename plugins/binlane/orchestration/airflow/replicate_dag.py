@@ -83,7 +83,7 @@ _INTERRUPTED: Final = threading.Event()
 
 def build_dags(folder: Path | None = None) -> dict[str, DAG]:
     """The DAGs of every channel of ``folder``, by id: its windows, from a live source its first copy, and
-    its restores where its file has ``[restore]``.
+    its restores where its file has ``[restore]``, its drills and the index of its archive where it has these.
 
     ``folder``: None for the one that Airflow's configuration names. A wrong channel has no DAG: it is a warning here,
     and an import error where ``require_right_channels`` is called.
@@ -113,6 +113,10 @@ def _dags_and_problems(folder: Path | None) -> tuple[dict[str, DAG], list[str]]:
                 from binlane.orchestration.airflow.drill_dag import build_drill_dag, drill_dag_id
 
                 dags[drill_dag_id(each.name)] = build_drill_dag(channel)
+            if channel.archive.uri is not None:
+                from binlane.orchestration.airflow.archive_dag import build_index_dag, index_dag_id
+
+                dags[index_dag_id(each.name)] = build_index_dag(channel)
             if channel.source.connection is not None:
                 dags[bootstrap_dag_id(each.name)] = build_bootstrap_dag(channel)
             if has_form(channel):

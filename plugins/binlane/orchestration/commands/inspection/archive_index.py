@@ -30,6 +30,20 @@ def index(uri: str, *, as_json: bool) -> tuple[View, bool]:
     return view, not any(each.fault for each in made.values())
 
 
+def index_new(uri: str) -> tuple[str, tuple[str, ...]]:
+    """Index the files of an archive that have no index yet: what was done, in one line, and the faults. Raises as
+    ``index``."""
+    made = [*make_index(uri)]
+    return _done(uri, made), tuple(each.fault for each in made if each.fault)
+
+
+def _done(uri: str, made: Sequence[Made]) -> str:
+    new = [each for each in made if not each.fault]
+    read, written = sum(each.log_bytes for each in new), sum(each.index_bytes for each in new)
+    share = f", {written / read:.2%} of {size_text(read)}" if read else ""
+    return f"{folder_of(uri).uri}: {plural(len(new), 'file')} new{share}"
+
+
 def _view(uri: str, files: Sequence[Indexed], made: Mapping[str, Made]) -> list[Grid]:
     grid = Grid(f"{uri}: {plural(len(files), 'file')}")
     grid.columns("file", "bytes", "transactions", "databases").columns("from", "to", "index")
@@ -45,14 +59,11 @@ def _view(uri: str, files: Sequence[Indexed], made: Mapping[str, Made]) -> list[
             moment(facts.last_time) if facts.transactions else "-",
             f"new, {size_text(made[each.file].index_bytes)}" if each.file in made else "there",
         )  # fmt: skip
-    new = [each for each in made.values() if not each.fault]
-    read, written = sum(each.log_bytes for each in new), sum(each.index_bytes for each in new)
-    share = f", {written / read:.2%} of {size_text(read)}" if read else ""
     return [
         grid,
         *(Grid(f"fault: {each.fault}") for each in made.values() if each.fault),
         *(Grid(f"{each.file}: no index: {each.why}") for each in files if each.is_open),
-        Grid(f"{folder_of(uri).uri}: {plural(len(new), 'file')} new{share}"),
+        Grid(_done(uri, [*made.values()])),
     ]
 
 
