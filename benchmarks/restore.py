@@ -133,10 +133,10 @@ def client_pipe(log: Log, target: PrivateServer, _folder: Path) -> Timing:
     """The tenant's dump, then ``mariadb-binlog --rewrite-db --database | mariadb`` over the log's first file."""
     began = time.monotonic()
     loaded = _load(target, log.one, BACK)
-    # the server's GTIDs of other servers cannot be set where the target has its own
-    own = ["--skip-gtids"] if target.flavor is Flavor.MYSQL else []
-    read = [str(target.tool("binlog")), "--no-defaults", *own, f"--rewrite-db={ONE}->{BACK}", f"--database={BACK}",
-            str(log.stretch)]  # fmt: skip
+    # mysqlbinlog chooses a database behind the renames, mariadb-binlog in front of them
+    chosen = [f"--database={BACK}", "--skip-gtids"] if target.flavor is Flavor.MYSQL else [f"--database={ONE}"]
+    rewritten = f"--rewrite-db={ONE}->{BACK}"
+    read = [str(target.tool("binlog")), "--no-defaults", rewritten, *chosen, str(log.stretch)]
     with subprocess.Popen(read, stdout=subprocess.PIPE) as reader:
         writer = subprocess.run(
             _client(target), stdin=reader.stdout, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
