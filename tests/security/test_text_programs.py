@@ -566,3 +566,26 @@ def test_a_variable_s_name_is_no_statement_on_the_target(family: str, channel_of
     channel.run()
     # what the text says, and the source has not done
     assert channel.target.query("SELECT n FROM other.victim") == [(0,)]
+
+
+@requires_mysql
+@pytest.mark.parametrize("name", ["AUDIT", "audít"])
+def test_a_trigger_of_another_spelling_is_dropped_by_nobody_without_a_privilege(
+    name: str, channel_of: ChannelOf
+) -> None:
+    """MariaDB finds none of that name and asks for no privilege; to MySQL it is the name of the one that is there."""
+    channel = channel_of("mariadb", "mysql")
+    channel.on_both(
+        "SET NAMES utf8mb4",
+        "CREATE DATABASE other",
+        "CREATE TABLE other.t (n INT PRIMARY KEY)",
+        "SET GLOBAL log_bin_trust_function_creators = ON",
+        "CREATE TRIGGER other.audit BEFORE INSERT ON other.t FOR EACH ROW SET @x = 1",
+        "CREATE TRIGGER other.known BEFORE INSERT ON other.t FOR EACH ROW SET @x = 1",
+        "CREATE USER test_u@'%' IDENTIFIED BY 'p'",
+    )
+    as_user(channel, "SET NAMES utf8mb4", f"DROP TRIGGER IF EXISTS other.{name}")
+    run_on(channel.source, "DROP TRIGGER IF EXISTS other.known")
+    channel.run()
+    triggers = "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = 'other'"
+    assert channel.target.query(triggers) == [("audit",)]

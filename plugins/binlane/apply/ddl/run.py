@@ -92,8 +92,7 @@ def run_ddl(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPla
     Outside a transaction, on the connection that holds the lane's lease. Raises UndecidableError, the driver's errors,
     and ApplyError.
     """
-    left_out = None if writer.guard is None else writer.guard.left_out
-    if left_out is not None and drops_own_trigger(session, item, left_out):
+    if writer.guard is not None and drops_own_trigger(session, item, writer.guard):
         return
     item = with_database(session, with_condition(session, item))
     # the source's session allowed it, and this variable is not in the log
