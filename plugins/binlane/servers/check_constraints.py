@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, bindparam, text
 
 from binlane.model import Flavor, TableKey
 from binlane.schema.normalize import expression_sql
-from binlane.servers.catalog_queries import Query
+from binlane.servers.catalog_queries import Databases, Query
+from binlane.servers.names import values_of
 from binlane.servers.variables import server_version, version_number
 
 NOT_ENFORCED: Final = " NOT ENFORCED"
@@ -46,13 +49,14 @@ def is_of_json(clause: str) -> bool:
     return _OF_JSON.fullmatch(clause) is not None
 
 
-def read_checks(connection: Connection, key: TableKey) -> tuple[str, ...]:
-    """The clauses that a table's rows must fulfil, as SQL; without those of MariaDB's JSON columns."""
+def read_checks(connection: Connection, databases: Collection[str]) -> Mapping[TableKey, Sequence[str]]:
+    """The clauses that rows of the tables of some databases must fulfil, as SQL, by table; without those of MariaDB's
+    JSON columns."""
     flavor, version = server_version(connection)
-    query = query_of_clauses(flavor, version)
-    if query is None:
-        return ()
-    rows = connection.execute(text(query.over(key)), {"database": key.database, "table": key.table})
-    clauses = (str(clause) for _, _, clause in rows)
-    enforced = (each for each in clauses if not each.endswith(NOT_ENFORCED) and not is_of_json(each))
-    return tuple(expression_sql(each, flavor) for each in enforced)
+    found = defaultdict[TableKey, list[str]](list)
+    if (query := query_of_clauses(flavor, version)) is not None:
+        scope = text(query.over(Databases(frozenset(databases)))).bindparams(bindparam("databases", expanding=True))
+        for database, table, clause in connection.execute(scope, {"databases": values_of(databases)}):
+            if not (str(clause).endswith(NOT_ENFORCED) or is_of_json(str(clause))):
+                found[TableKey(str(database), str(table))].append(expression_sql(str(clause), flavor))
+    return found

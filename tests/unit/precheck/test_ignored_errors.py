@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, Final
@@ -10,15 +11,22 @@ import pytest
 
 from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, SessionContext, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
+from binlane.precheck.account.privileges import Grants, parse_grants
 from binlane.precheck.situation.situation import Needs, Situation
+from binlane.precheck.tables import ignored_errors
+from binlane.schema.compare import Severity
 from binlane.schema.model import ForeignKey, Schema, Table
+from binlane.schema.programs import Program
 from binlane.servers.check_constraints import NOT_ENFORCED, is_of_json, query_of_clauses
 from binlane.shards.selection import Selection
-from tests.unit.precheck.situations import PLAN, applying, said, schema, situation, target_of
+from binlane.work.logged_statements import LaneStatement
+from tests.unit.precheck.situations import PLAN, applying, findings, said, schema, situation, target_of
 
 CHILD, PARENT = TableKey("shop", "child"), TableKey("shop", "parent")
 KEY = ForeignKey("fk", ("p",), PARENT, ("id",), "RESTRICT", "RESTRICT")
 PLACE = LogPosition("binlog.000001", 4)
+ALL: Final = parse_grants(("GRANT ALL PRIVILEGES ON *.* TO `b`@`%`",), {})
+OF_SHOP: Final = parse_grants(("GRANT SELECT ON `shop`.* TO `b`@`%`",), {})
 
 
 def tables(*keys: ForeignKey, flavor: Flavor = Flavor.MYSQL, elsewhere: bool = False) -> Schema:
@@ -26,7 +34,12 @@ def tables(*keys: ForeignKey, flavor: Flavor = Flavor.MYSQL, elsewhere: bool = F
     references = {(CHILD, each.parent) for each in keys}
     references |= {(TableKey("other", "child"), PARENT)} if elsewhere else set()
     child = Table(CHILD, "InnoDB", (), foreign_keys=keys)
-    return schema(child, Table(PARENT, "InnoDB", ()), flavor=flavor, references=frozenset(references))
+    return schema(
+        *(child, Table(PARENT, "InnoDB", ())),
+        flavor=flavor,
+        databases=frozenset({"shop"}),
+        references=frozenset(references),
+    )
 
 
 def of(
@@ -35,26 +48,42 @@ def of(
     target: Schema,
     checks: tuple[tuple[str, ...], tuple[str, ...]] = ((), ()),
     behind: Alterations | None = None,
+    grants: tuple[Grants, Grants] = (ALL, ALL),
+    triggers: tuple[Program, ...] = (),
     **changes: Any,
 ) -> Situation:
     """A window of one statement, twice. ``checks``: of each table, the source's and the target's; ``behind``: what the
-    source has altered since."""
+    source has altered since; ``grants``: of the account on either."""
     header = BlockHeader(5, 5, 1, PLACE, "", 0.0)
-    logged = SimpleNamespace(
-        header=header, item=Item(ItemKind.STATEMENT, sql.encode(), context=SessionContext(database="shop"))
-    )
+    logged = LaneStatement(0, header, Item(ItemKind.STATEMENT, sql.encode(), context=SessionContext(database="shop")))
     made = situation(
-        target_of(target.flavor, ask=lambda *_: checks[1]),
+        target_of(target.flavor, ask=_asked(checks[1]), grants=grants[1]),
         tables=target,
         source=source,
         needs=changes.pop("needs", Needs(statements=True)),
         **changes,
     )
+    server = SimpleNamespace(ask=_asked(checks[0]), altered_behind=lambda **_: behind, read_grants=lambda: grants[0])
     vars(made).update(
         transactions_with=lambda pattern: 2 * [(logged, header)] if pattern.search(sql.encode()) else [],
-        source=None if source is None else SimpleNamespace(ask=lambda *_: checks[0], altered_behind=lambda **_: behind),
+        source=None if source is None else server,
+        stored_triggers=((), triggers),
+        stored_programs=((), ()),
+        program_names=frozenset(),
     )
     return made
+
+
+def _asked(checks: tuple[str, ...]) -> Callable[..., Mapping[TableKey, tuple[str, ...]]]:
+    """A server that has these CHECKs of each table, and is asked for them once for all databases."""
+    asked = list[Collection[str]]()
+
+    def answer(_: object, databases: Collection[str]) -> Mapping[TableKey, tuple[str, ...]]:
+        asked.append(databases)
+        assert len(asked) == 1
+        return {TableKey(each, name): checks for each in databases for name in ("child", "parent", "audit")}
+
+    return answer
 
 
 WITH, WITHOUT = tables(KEY), tables()
@@ -75,7 +104,7 @@ INSERT: Final = "INSERT IGNORE INTO child VALUES (1, 99)"
 def test_a_foreign_key_of_one_server_alone_is_named_where_its_error_is_ignored(sql: str, expected: str) -> None:
     [found] = said(of(sql, WITH, WITHOUT), "ignored-errors")
     assert f"statement of seqno 5, {sql}: {expected}" in found
-    assert ", found none; IGNORE leaves out other rows than on the source" in found
+    assert ", found none; errors are ignored, so other rows are left out" in found
     [other] = said(of(sql, WITHOUT, WITH), "ignored-errors")
     assert ": expected none, found " in other
     assert said(of(sql, WITH, WITH), "ignored-errors") == []
@@ -138,6 +167,63 @@ def test_a_child_in_a_database_that_the_window_does_not_name_counts(*, is_source
     [found] = said(of("DELETE IGNORE FROM parent", *both), "ignored-errors")
     assert "other.child" in found
     assert said(of("DELETE IGNORE FROM parent", tables(elsewhere=True), tables(elsewhere=True)), "ignored-errors") == []
+
+
+@pytest.mark.parametrize("is_source", [True, False])
+def test_a_child_out_of_one_account_s_sight_is_named_and_nothing_is_refused(*, is_source: bool) -> None:
+    """A channel of one application's databases, with an account that sees these alone."""
+    both = (tables(elsewhere=True), WITHOUT) if is_source else (WITHOUT, tables(elsewhere=True))
+    grants = (ALL, OF_SHOP) if is_source else (OF_SHOP, ALL)
+    [found] = findings(of("DELETE IGNORE FROM parent", *both, grants=grants), "ignored-errors")
+    assert found.severity is Severity.INFO
+    assert "other.child" in str(found)
+    [found] = findings(of("DELETE IGNORE FROM parent", *both, grants=grants[::-1]), "ignored-errors")
+    assert found.severity is Severity.FATAL
+    both = (tables(KEY, elsewhere=True), WITHOUT) if is_source else (WITHOUT, tables(KEY, elsewhere=True))
+    fatal, told = findings(of("DELETE IGNORE FROM parent", *both, grants=grants), "ignored-errors")
+    assert (fatal.severity, told.severity) == (Severity.FATAL, Severity.INFO)
+    assert "other.child" not in str(fatal)
+
+
+HANDLED: Final = "BEGIN DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END; INSERT INTO child VALUES (1, 99); END"
+
+
+@pytest.mark.parametrize(
+    ("body", "places"),
+    [
+        (INSERT, ["foreign keys of shop.child", "checks of shop.child"]),
+        (HANDLED, ["foreign keys of shop.child", "checks of shop.child"]),
+        (
+            "DELETE IGNORE FROM parent WHERE id = OLD.id",
+            ["foreign keys of shop.parent", "checks of shop.parent"],
+        ),
+        ("INSERT INTO child VALUES (1, 99)", []),
+    ],
+)
+def test_a_trigger_that_ignores_errors_is_looked_at_like_a_statement(body: str, places: list[str]) -> None:
+    fires = Program(TableKey("shop", "orders"), "trigger", body, name="x", time="AFTER INSERT")
+    checks = (("a > 1",), ())
+    sql = "INSERT INTO orders VALUES (1)"
+    found = said(of(sql, WITH, WITHOUT, checks, triggers=(fires,)), "ignored-errors")
+    assert [each for each in places if not any(f"trigger shop.x: {each}: " in one for one in found)] == []
+    assert len(found) == len(places)
+    assert said(of(sql, WITH, WITH, triggers=(fires,)), "ignored-errors") == []
+    assert said(of("INSERT INTO other VALUES (1)", WITH, WITHOUT, triggers=(fires,)), "ignored-errors") == []
+
+
+def test_each_key_is_looked_at_once_a_server_for_all_tables_of_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An application's statement in each tenant's database, say."""
+    parents, asked = [TableKey(f"t{at}", "parent") for at in range(50)], list[ForeignKey]()
+    keys = [replace(KEY, parent=each) for each in parents]
+    children = [Table(TableKey(each.parent.database, "child"), "InnoDB", (), foreign_keys=(each,)) for each in keys]
+    databases = frozenset(each.database for each in parents)
+    both = schema(*children, *(Table(each, "InnoDB", ()) for each in parents), databases=databases)
+    monkeypatch.setattr(ignored_errors, "_is_plain", lambda key: asked.append(key) is None)
+    sql = f"UPDATE IGNORE {', '.join(map(str, parents))} SET {', '.join(f'{each}.id = 1' for each in parents)}"
+    assert said(of(sql, both, both), "ignored-errors") == []
+    # of the source, of the target, and of what leads to tables that the filter leaves out
+    assert asked.count(keys[0]) == 2
+    assert len(asked) == 2 * len(keys)
 
 
 def test_a_key_that_changes_rows_is_compared_by_another_check() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias, TypeVar
@@ -122,6 +123,15 @@ def once_for_each(find: Callable[[Body], _Found]) -> Callable[[Body], _Found]:
         return known[id(body)][1]
 
     return found
+
+
+def may_have_behind(situation: Situation, *words: str) -> bool:
+    """Whether the text of a routine, view or trigger has one of these words, in capitals: to split all of them takes
+    much longer. Raises SourceError."""
+    called = situation.stored_programs if situation.may_reach_programs else ()
+    stored = (each for side in (*situation.stored_triggers, *called) for each in side)
+    texts = itertools.chain((each.text or "" for each in stored), (each.sql for each in situation.every_text))
+    return any(word in text for text in map(str.upper, texts) for word in words)
 
 
 def runs_bodies(text: LoggedText) -> bool:

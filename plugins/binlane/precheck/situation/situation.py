@@ -507,13 +507,10 @@ class Situation(TargetSituation):
         """The same of tables of any database that the window does not name, and that statements write all the same;
         none of tables that the filter leaves out, that a server lacks, or that are altered in the window or behind it.
         Raises SourceError."""
-        if self.source is None or self.source_tables is None:
+        if self.source is None:
             return ()
         wanted = {key for key in names if self._is_taken(key)} - set(map(self.compared, self.touched))
-        databases = frozenset(key.database for key in wanted) - self.tables.databases
-        source, target = self.source_tables, self.tables.with_more(self.planned.of(databases))
-        if databases:
-            source = source.with_more(self._source_of(self.source, databases))
+        source, target = self.definitions_with(self.source, frozenset(key.database for key in wanted))
         tables = [target.table(key) for key in wanted if not self.plan.altered.names(key)]
         keys = {table.key for table in tables if table is not None and source.table(table.key) is not None}
         rules = rules_for(
@@ -532,6 +529,15 @@ class Situation(TargetSituation):
             later = Alterations() if behind is None else renamed_alterations(behind, self.renaming)
             found = [each for each in found if not later.names(each.table)]
         return found
+
+    def definitions_with(self, server: Source, databases: frozenset[str]) -> tuple[Schema, Schema]:
+        """The definitions of source and target, in the target's names, also of databases that the window does not name.
+        Raises SourceError."""
+        assert self.source_tables is not None
+        if not (more := databases - self.tables.databases):
+            return self.source_tables, self.tables
+        source = self.source_tables.with_more(self._source_of(server, more))
+        return source, self.tables.with_more(self.planned.of(more))
 
     def _is_taken(self, key: TableKey) -> bool:
         """Whether the filter takes a table of the target."""

@@ -12,7 +12,7 @@ from itertools import chain, islice
 from typing import Final
 
 from binlane.model import TableKey
-from binlane.precheck.bodies.body_parts import Body, BodyPart, reaching
+from binlane.precheck.bodies.body_parts import Body, BodyPart, may_have_behind, reaching
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
 from binlane.safe_text import shown
@@ -78,7 +78,7 @@ class _NamedPartitions:
     def behind(self) -> Iterator[Finding]:
         """Routines, views and triggers behind statements."""
         needs, tables = self.situation.needs, dict[str, TableKey]()
-        if not (needs.statements or needs.loads) or not self._may_be_named_behind():
+        if not (needs.statements or needs.loads) or not may_have_behind(self.situation, "PARTITION"):
             return
 
         def find(body: Body) -> Iterator[BodyPart]:
@@ -96,14 +96,6 @@ class _NamedPartitions:
                     f"{header.source}: statement of seqno {header.first_seqno}, {shown(logged.beginning)}: {program}"
                 )
                 yield from self._finding(where, tables[part.what], header.first_seqno)
-
-    def _may_be_named_behind(self) -> bool:
-        """Whether the text of a routine, view or trigger has the word; to split all of them takes much longer."""
-        situation = self.situation
-        called = situation.stored_programs if situation.may_reach_programs else ()
-        stored = (each for side in (*situation.stored_triggers, *called) for each in side)
-        texts = chain((each.text or "" for each in stored), (each.sql for each in situation.every_text))
-        return any("PARTITION" in each.upper() for each in texts)
 
     def _finding(self, where: str, key: TableKey, seqno: int) -> Iterator[Finding]:
         found = self.difference(key)
