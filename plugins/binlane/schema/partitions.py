@@ -8,8 +8,8 @@ partition (``TRUNCATE PARTITION p``, ``DELETE FROM t PARTITION (p)``) takes the 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
@@ -18,7 +18,12 @@ from binlane.schema.letter_case import lower
 from binlane.schema.model import Column, Table
 from binlane.schema.normalize import across_families, comparable
 
+_Rule: TypeAlias = tuple[str, ...]
 _KEY: Final = "KEY"
+_RANGE: Final = "RANGE"
+_LIST: Final = "LIST"
+_OF_NO_OTHER: Final = "default"
+_LOWEST: Final = "the lowest value"
 _COLUMNS: Final = "COLUMNS"
 _OF_HISTORY: Final = "SYSTEM_TIME"
 _HASHED_OTHERWISE: Final = frozenset({"date"})
@@ -114,9 +119,33 @@ class Partitioning:
         """Whether servers of the other family put rows into other partitions."""
         return any(each.data_type in _HASHED_OTHERWISE for each in self.hashed)
 
-    def without(self, changed: PartitionChanges) -> list[tuple[str, ...]]:
-        """The rules of the partitions that no such change names."""
-        return [changed.rule_of(each) for each in self.partitions if lower(each.name) not in changed.names]
+    def named(self, names: Collection[str], changed: PartitionChanges) -> frozenset[str] | None:
+        """The partitions of these names, or with subpartitions of these names, in lower case, if their own bounds or
+        values say which rows they have; None of HASH and KEY, of what has the values that no other partition has
+        (DEFAULT), of no names, and if one is not there or has been changed."""
+        known = dict[str, str]()
+        for each in self.partitions:
+            is_by_values = each.method.startswith((_RANGE, _LIST)) and comparable(each.description) != _OF_NO_OTHER
+            if is_by_values and lower(each.name) not in changed.names:
+                known |= dict.fromkeys(map(lower, (each.name, each.sub_name)), lower(each.name))
+        return frozenset(known[name] for name in names) if names and known.keys() >= set(names) else None
+
+    def rules_of(self, names: Collection[str] | None, changed: PartitionChanges) -> Sequence[tuple[_Rule, str]]:
+        """What says which rows these partitions have, in their order, each with the place to show; for None of all
+        partitions. Without those that a change names."""
+        found, before, last = list[tuple[_Rule, str]](), _LOWEST, ("", _LOWEST)
+        for each in self.partitions:
+            if lower(each.name) in changed.names:
+                continue
+            if each.name != last[0]:
+                before, last = last[1], (each.name, each.description)
+            if names is None:
+                found.append((changed.rule_of(each), each.place))
+            elif lower(each.name) in names:
+                begin = before if each.method.startswith(_RANGE) else _LOWEST
+                place = f"{each.place} from {begin} on" if each.method.startswith(_RANGE) else each.place
+                found.append(((comparable(begin), *changed.rule_of(each)), place))
+        return found
 
     def __str__(self) -> str:
         if not self.partitions:
@@ -127,18 +156,25 @@ class Partitioning:
 
 
 def differing_partitions(
-    source: Partitioning, target: Partitioning, rules: Rules, changed: PartitionChanges = NO_CHANGES
+    source: Partitioning,
+    target: Partitioning,
+    rules: Rules,
+    changed: PartitionChanges = NO_CHANGES,
+    names: Collection[str] = (),
 ) -> tuple[str, str] | None:
     """What says that the name of a partition means other rows on the target: the source's and the target's; None if
     nothing does.
 
-    ``changed``: by statements between the two definitions.
+    ``changed``: by statements between the two definitions. ``names``: those that a statement takes, in lower case;
+    where bounds or values say which rows these have, other partitions need not be alike: the target may keep some that
+    the source has dropped. None: all are compared.
     """
     if source.is_of_history and target.is_of_history:
         return None
-    ours, theirs = source.without(changed), target.without(changed)
-    if ours != theirs or source.algorithm != target.algorithm:
-        return _shown(source, theirs, changed), _shown(target, ours, changed)
+    compared = source.named(names, changed)
+    theirs, ours = (each.rules_of(compared, changed) for each in (source, target))
+    if [rule for rule, _ in theirs] != [rule for rule, _ in ours] or source.algorithm != target.algorithm:
+        return _shown(source, theirs, ours), _shown(target, ours, theirs)
     if changed.has_columns:
         return None
     if not rules.same_flavor and target.is_of_one_family:
@@ -154,11 +190,11 @@ def differing_partitions(
     return None
 
 
-def _shown(partitioning: Partitioning, others: Collection[tuple[str, ...]], changed: PartitionChanges) -> str:
+def _shown(partitioning: Partitioning, own: Iterable[tuple[_Rule, str]], others: Iterable[tuple[_Rule, str]]) -> str:
     """With the first partition that the other server does not have."""
-    own = (each for each in partitioning.partitions if lower(each.name) not in changed.names)
-    first = next((each for each in own if changed.rule_of(each) not in others), None)
-    return str(partitioning) if first is None else f"{partitioning}, {first.place}"
+    known = {rule for rule, _ in others}
+    first = next((place for rule, place in own if rule not in known), None)
+    return str(partitioning) if first is None else f"{partitioning}, {first}"
 
 
 def _columns(table: Table, partitions: Sequence[Partition], word: str) -> tuple[Column, ...]:

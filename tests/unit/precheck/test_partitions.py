@@ -12,12 +12,13 @@ import pytest
 from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, SessionContext, TableKey
 from binlane.precheck.situation.situation import Needs, Situation
 from binlane.precheck.tables.partitions import _NAMED
+from binlane.schema.compare import Severity
 from binlane.schema.model import Column, Table
 from binlane.schema.partitions import Partition, Partitioning
 from binlane.schema.programs import Program
 from binlane.sql.logged_statement import LoggedText
 from binlane.work.logged_statements import LaneStatement
-from tests.unit.precheck.situations import PLAN, applying, said, schema, situation, target_of
+from tests.unit.precheck.situations import PLAN, applying, findings, said, schema, situation, target_of
 
 PLACE = LogPosition("binlog.000001", 4)
 TABLE = Table(TableKey("a", "t"), "InnoDB", (Column("id", 1, "int"),))
@@ -91,8 +92,8 @@ TRUNCATE = "ALTER TABLE t TRUNCATE PARTITION p2"
 )
 def test_a_definition_that_takes_a_partition_of_other_rows_is_refused(sql: str) -> None:
     [found] = said(of(*DRIFTED, sql), "partitions")
-    assert "partitions of a.t: expected 2 partitions by RANGE (`id`), p2 of 20, found" in found
-    assert "p2 of 25; the target would take other rows than the source did" in found
+    assert "partitions of a.t: expected 2 partitions by RANGE (`id`), p2 of 20" in found
+    assert "; the target would take other rows than the source did" in found
     assert said(of(DRIFTED[1], DRIFTED[0], sql), "partitions") != []
     assert said(of(DRIFTED[0], DRIFTED[0], sql), "partitions") == []
     assert said(of(*DRIFTED, sql, channel=applying(allow_unsafe=True)), "partitions") == []
@@ -131,14 +132,14 @@ def test_a_statement_that_takes_a_partition_of_other_rows_is_refused_once(sql: s
 def test_a_statement_whose_trigger_takes_a_partition_of_other_rows_is_refused() -> None:
     fires = Program(TableKey("a", "u"), "trigger", "DELETE FROM t PARTITION (p2)", name="x", time="AFTER INSERT")
     [found] = said(of(*DRIFTED, statements=["INSERT INTO u VALUES (1)"], triggers=[fires]), "partitions")
-    assert "trigger a.x: partitions of a.t" in found
+    assert "trigger a.x: partitions p2 of a.t: expected" in found
     assert said(of(*DRIFTED, statements=["INSERT INTO v VALUES (1)"], triggers=[fires]), "partitions") == []
 
 
 def test_a_statement_whose_new_trigger_takes_a_partition_of_other_rows_is_refused() -> None:
     made = "CREATE TRIGGER x AFTER INSERT ON u FOR EACH ROW DELETE FROM t PARTITION (p2)"
     [found] = said(of(*DRIFTED, made, statements=["INSERT INTO u VALUES (1)"]), "partitions")
-    assert "partitions of a.t" in found
+    assert "partitions p2 of a.t" in found
 
 
 def test_partitions_that_go_and_come_each_month_are_no_difference() -> None:
@@ -225,7 +226,7 @@ def test_columns_that_are_altered_explain_their_own_difference_alone(sql: str, s
     assert said(of(target, source, TRUNCATE), "partitions") != []
     [found] = said(of(other, source, sql, TRUNCATE), "partitions")
     assert "p2 of 'b', found" in found
-    assert "as the source had it where the window begins" in found
+    assert "that the source's had where the window begins" in found
 
 
 def test_the_name_of_the_table_is_none_of_its_partitions() -> None:
@@ -246,8 +247,69 @@ def test_of_an_archive_the_hash_of_a_date_is_that_of_its_family(flavor: Flavor, 
     named = Table(TABLE.key, "InnoDB", (Column("n", 1, "date"),))
     by_key = Partitioning.of(named, [Partition("KEY", "", "p0", "", "`n`", "", "")])
     made = of(by_key, None, TRUNCATE, archive=True, plan=replace(PLAN, flavor=flavor))
-    assert bool(said(made, "partitions")) is is_refused
-    assert said(of(DRIFTED[0], None, TRUNCATE, archive=True), "partitions") == []
+    [found] = findings(made, "partitions")
+    assert (found.severity is Severity.FATAL) is is_refused
+
+
+@pytest.mark.parametrize("sql", [TRUNCATE, "CREATE TABLE u SELECT * FROM t PARTITION (p2)"])
+def test_of_an_archive_the_partitions_are_believed_by_name(sql: str) -> None:
+    [found] = findings(of(DRIFTED[0], None, sql, archive=True), "partitions")
+    assert found.severity is Severity.INFO
+    assert "expected the source's partitions, of which an archive tells nothing, found 2 partitions by RANGE" in str(
+        found
+    )
+    assert said(of(None, None, sql, archive=True), "partitions") == []
+    assert said(of(Partitioning(), None, sql, archive=True), "partitions") == []
+    assert said(of(DRIFTED[0], None, "ALTER TABLE t PARTITION BY HASH (id)", sql, archive=True), "partitions") == []
+
+
+def values(**lists: str) -> Partitioning:
+    return Partitioning.of(TABLE, [Partition("LIST", "", name, "", "`id`", each, "") for name, each in lists.items()])
+
+
+THREE, TWO = values(p1="1", p2="2", p3="3"), values(p2="2", p3="3")
+OLDER, NEWER = ranges(p1=10, p2=20, p3=30), ranges(p2=20, p3=30)
+
+
+@pytest.mark.parametrize(
+    ("target", "source", "sql", "found"),
+    [
+        (THREE, TWO, "ALTER TABLE t TRUNCATE PARTITION p3", None),
+        (THREE, TWO, "ALTER TABLE t EXCHANGE PARTITION p2 WITH TABLE u", None),
+        (THREE, TWO, "ALTER TABLE t TRUNCATE PARTITION P3, `p2`", None),
+        (THREE, values(p2="2", p3="3,4"), "ALTER TABLE t TRUNCATE PARTITION p3", "p3 of 3;"),
+        (THREE, values(p2="2", p3="3,4"), "ALTER TABLE t TRUNCATE PARTITION p2", None),
+        (THREE, values(p2="2", p3="DEFAULT"), "ALTER TABLE t TRUNCATE PARTITION p2", None),
+        (values(p1="1", p3="DEFAULT"), values(p3="DEFAULT"), "ALTER TABLE t TRUNCATE PARTITION p3", "p1 of 1;"),
+        (OLDER, NEWER, "ALTER TABLE t TRUNCATE PARTITION p3", None),
+        (OLDER, NEWER, "ALTER TABLE t TRUNCATE PARTITION p2", "p2 of 20 from 10 on;"),
+        (OLDER, NEWER, "ALTER TABLE t TRUNCATE PARTITION p3, p2", "p2 of 20 from 10 on;"),
+        (OLDER, ranges(p2=20, p3=31), "ALTER TABLE t TRUNCATE PARTITION p3", "p3 of 30 from 20 on;"),
+        (OLDER, ranges(p2=20, p3=31), "ALTER TABLE t TRUNCATE PARTITION p2, p3", "p2 of 20 from 10 on;"),
+        (OLDER, NEWER, "ALTER TABLE t TRUNCATE PARTITION p1", "p1 of 10;"),
+        (hashed(3), hashed(2), "ALTER TABLE t TRUNCATE PARTITION p0", "p2;"),
+    ],
+)
+def test_partitions_that_the_target_keeps_matter_where_they_take_rows_of_the_named_ones(
+    target: Partitioning, source: Partitioning, sql: str, found: str | None
+) -> None:
+    """A channel with ``kinds.drop = "ignore"`` keeps what the source has dropped."""
+    told = said(of(target, source, sql), "partitions")
+    assert len(told) == (found is not None)
+    assert found is None or found in told[0]
+
+
+def test_a_subpartition_is_one_of_its_own_partition() -> None:
+    """Rows are in it by a hash."""
+
+    def parts(names: str, *subs: str) -> Partitioning:
+        rows = ((name, f"{name}{each}") for name in names.split() for each in subs)
+        found = [Partition("LIST", "HASH", name, sub, "`id`", name[1:], "`id`") for name, sub in rows]
+        return Partitioning.of(TABLE, found)
+
+    for sql in ("DELETE FROM t PARTITION (p1a)", "DELETE FROM t PARTITION (p1)"):
+        assert said(of(parts("p1 p2 p3", "a", "b"), parts("p1 p2", "a", "b"), statements=[sql]), "partitions") == []
+        assert said(of(parts("p1", "a", "b", "c"), parts("p1", "a", "b"), statements=[sql]), "partitions") != []
 
 
 def test_statements_are_passed_over_by_a_word_that_each_of_them_has() -> None:

@@ -12,9 +12,10 @@ from binlane.sql.parse.lexer import Token, TokenKind
 
 _NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
 _PARTITION: Final = "PARTITION"
+_ADD: Final = "ADD"
 _TAKING: Final = frozenset({"TRUNCATE", "DROP", "EXCHANGE", "CONVERT"})
 """Verbs of ALTER TABLE in front of PARTITION that take away the rows of the one that they name."""
-_CHANGING: Final = frozenset({"ADD", "DROP", "REORGANIZE", "CONVERT", "TO"})
+_CHANGING: Final = frozenset({_ADD, "DROP", "REORGANIZE", "CONVERT", "TO"})
 """Verbs in front of PARTITION behind which some partitions have other names or bounds; ``CONVERT TABLE .. TO
 PARTITION`` among them."""
 _DIVIDING: Final = frozenset({("PARTITION", "BY"), ("REMOVE", "PARTITIONING"), ("COALESCE", _PARTITION)})
@@ -25,25 +26,29 @@ _OF_COLUMNS_BEFORE: Final = frozenset({("CONVERT", "TO"), ("RENAME", "COLUMN")})
 _BEFORE_NAMES: Final = frozenset({"IF", "NOT", "EXISTS", "LOCAL", "NO_WRITE_TO_BINLOG"})
 
 
-def tables_by_partition(tokens: Sequence[Token], database: str) -> Iterator[TableKey]:
-    """The tables of which a statement, query or body takes single partitions: ``t PARTITION (p0, p1)``. ``database``:
-    the one of names without one."""
+def tables_by_partition(tokens: Sequence[Token], database: str) -> Iterator[tuple[TableKey, frozenset[str]]]:
+    """The tables of which a statement, query or body takes single partitions, each with their names in lower case:
+    ``t PARTITION (p0, p1)``. ``database``: the one of names without one."""
     for at in range(1, len(tokens) - 1):
         is_list = tokens[at].upper == _PARTITION and is_symbol(tokens[at + 1], "(")
-        if not is_list or tokens[at - 1].kind not in _NAMES:
+        # ADD PARTITION (..): a reserved word, which a table's name is in quotes or behind a dot only
+        if not is_list or tokens[at - 1].kind not in _NAMES or tokens[at - 1].upper == _ADD:
             continue
         is_qualified = at > 2 and is_symbol(tokens[at - 2], ".")
-        yield TableKey(tokens[at - 3].text if is_qualified else database, tokens[at - 1].text)
+        key = TableKey(tokens[at - 3].text if is_qualified else database, tokens[at - 1].text)
+        yield key, frozenset(map(str.lower, _listed(tokens, at + 2)))
 
 
-def takes_partition(tokens: Sequence[Token]) -> bool:
-    """Whether an ALTER TABLE empties, drops or moves partitions that it names; all of them are the same rows on every
-    server."""
+def taken_partitions(tokens: Sequence[Token]) -> frozenset[str] | None:
+    """The names, in lower case, of the partitions that an ALTER TABLE empties, drops or moves; None for one that does
+    this to all or to none: all of them are the same rows on every server."""
+    found, is_taking = set[str](), False
     for at, (verb, word) in enumerate(pairwise(each.upper for each in tokens)):
         is_all = [each.upper for each in tokens[at + 2 : at + 3]] == ["ALL"]
         if word == _PARTITION and verb in _TAKING and not is_all:
-            return True
-    return False
+            is_taking = True
+            found.update(map(str.lower, _listed(tokens, at + 2)))
+    return frozenset(found) if is_taking else None
 
 
 def divides_anew(tokens: Sequence[Token]) -> bool:
