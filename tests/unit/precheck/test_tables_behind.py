@@ -118,3 +118,75 @@ def test_a_difference_that_changes_no_row_is_not_nor_is_one_that_is_named_alread
     assert found(INSERT, trigger(), source=source, target=target) == []
     plan = replace(PLAN, written=frozenset({ORDERS, AUDIT}))
     assert found(INSERT, trigger(), source=of(ID, WIDE), target=of(ID, NARROW), plan=plan) == []
+
+
+LOOKUP: Final = TableKey("shop", "lookup")
+
+
+def with_lookup(engine: str = "InnoDB", audit: str = "InnoDB", lookup: Column = WIDE) -> Schema:
+    """A server's tables, of which ``lookup`` has this engine and column, and ``audit`` this engine."""
+    columns = {ORDERS: ("InnoDB", (ID,)), AUDIT: (audit, (ID, WIDE)), LOOKUP: (engine, (ID, lookup))}
+    tables = [Table(key, own, found, ()) for key, (own, found) in columns.items()]
+    return schema(*tables, databases=frozenset({"shop"}))
+
+
+JOINED: Final = Program(
+    TableKey("shop", "v"), "view", "select a.id, a.note from audit a where a.id in (select id from lookup)"
+)
+READ_ONLY: Final = {
+    "an UPDATE of a join": (
+        INSERT,
+        trigger("UPDATE audit a JOIN lookup l USING (id) SET a.note = l.note WHERE a.id = NEW.id"),
+    ),
+    "by a name with a database": (INSERT, trigger("UPDATE audit, shop.lookup l SET shop.audit.note = l.note")),
+    "a DELETE of a join": (INSERT, trigger("DELETE audit FROM audit JOIN lookup USING (id)")),
+    "a DELETE with USING": (INSERT, trigger("DELETE FROM a.* USING audit AS a JOIN lookup USING (id)")),
+    "a query": (INSERT, trigger("INSERT INTO audit SELECT id, note FROM lookup")),
+    "a view with a nested query": ("UPDATE v SET note = 'x'", JOINED),
+    "such a view behind a trigger": (INSERT, trigger("UPDATE v SET note = 'x' WHERE id = NEW.id"), JOINED),
+}
+
+
+@pytest.mark.parametrize(("statement", "programs"), [(each[0], each[1:]) for each in READ_ONLY.values()], ids=READ_ONLY)
+def test_a_table_that_is_only_read_behind_a_statement_may_be_any(statement: str, programs: tuple[Program, ...]) -> None:
+    written = JOINED.key if "v" in statement.split() else ORDERS
+    other = with_lookup(lookup=NARROW)
+    assert found(statement, *programs, source=with_lookup(), target=other, written=written) == []
+    other = with_lookup("MyISAM")
+    assert found(statement, *programs, source=other, target=other, written=written) == []
+    [said_of] = found(statement, *programs, source=with_lookup(), target=with_lookup(audit="MyISAM"), written=written)
+    assert "shop.audit with engine MyISAM" in said_of
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "UPDATE audit a JOIN lookup l USING (id) SET l.note = 'x', a.note = 'y'",
+        "UPDATE audit a JOIN lookup l USING (id) SET note = 'x'",
+        "DELETE a, lookup FROM audit a JOIN lookup USING (id)",
+        "DELETE FROM other USING audit AS a JOIN lookup USING (id)",
+    ],
+)
+def test_each_table_of_a_join_that_a_body_may_change_is_compared(body: str) -> None:
+    """Also where nothing tells which one."""
+    [said_of] = found(INSERT, trigger(body), source=with_lookup(), target=with_lookup(lookup=NARROW))
+    assert "shop.lookup.note" in said_of
+    [said_of] = found(INSERT, trigger(body), source=with_lookup(), target=with_lookup(audit="MyISAM"))
+    assert "shop.audit" in said_of
+
+
+def test_a_table_without_transactions_behind_a_statement_has_a_reason_of_its_own() -> None:
+    both = with_lookup(audit="MyISAM")
+    [said_of] = found(INSERT, trigger(), source=both, target=both)
+    assert "expected a table with transactions behind it, found shop.audit" in said_of
+    assert "its rows stay where the block is rolled back" in said_of
+    assert "apply.allow_nontransactional = true" in said_of
+    assert "allow_unsafe" not in said_of
+    assert found(INSERT, trigger(), source=both, target=both, channel=applying(allow_nontransactional=True)) == []
+
+
+def test_a_table_that_keeps_no_rows_on_both_servers_is_not_compared() -> None:
+    both = with_lookup(audit="BLACKHOLE")
+    assert found(INSERT, trigger(), source=both, target=both) == []
+    assert len(found(INSERT, trigger(), source=with_lookup(), target=both)) == 1
+    assert len(found(INSERT, trigger(), source=both, target=with_lookup(audit="MEMORY"))) == 1

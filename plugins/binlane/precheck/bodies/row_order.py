@@ -269,8 +269,11 @@ class RowOrder:
         """All bodies behind the window's statements, by ``bodies``."""
         return list(bodies(self.situation))
 
-    def bases_of(self, key: TableKey) -> Collection[TableKey]:
-        """The tables of which a view shows rows, by any query that it has; of another name the name itself."""
+    def bases_of(self, key: TableKey, *, changed: bool = False) -> Collection[TableKey]:
+        """The tables of which a view shows rows, by any query that it has; of another name the name itself.
+
+        ``changed``: only those that a statement may change through it: no server changes those of a nested query.
+        """
         found, seen, left = set[TableKey](), set[TableKey](), [key]
         while left:
             name = left.pop()
@@ -279,7 +282,8 @@ class RowOrder:
                 found.add(name)
             elif name not in seen:
                 seen.add(name)
-                left += (each.table for block in blocks(text, name.database) for each in block.sources if each.table)
+                taken = (each for each in blocks(text, name.database) if each.is_top or not changed)
+                left += (each.table for block in taken for each in block.sources if each.table)
         return found
 
     def _set_before(self, body: Body) -> frozenset[str] | None:

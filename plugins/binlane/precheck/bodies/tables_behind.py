@@ -16,7 +16,7 @@ from binlane.precheck.bodies.row_order import RowOrder
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
 from binlane.safe_text import shown
-from binlane.schema.compare import Severity
+from binlane.schema.compare import Difference, Severity
 from binlane.schema.letter_case import ANY_CASE
 from binlane.sql.parse.row_effects import writes
 from binlane.work.logged_statements import LaneStatement
@@ -43,7 +43,9 @@ def _findings(situation: Situation) -> Iterator[Finding]:
         named: Iterable[TableKey] = (name,) if is_view else writes(body.tokens, body.database)
         # a statement that only reads a view writes nothing
         changed = frozenset({ANY_CASE.table(name)}) if is_view else None
-        for key in sorted({situation.compared(base) for each in named for base in rows.bases_of(each)}, key=str):
+        for key in sorted(
+            {situation.compared(base) for each in named for base in rows.bases_of(each, changed=True)}, key=str
+        ):
             keys[str(key)] = key
             yield BodyPart(str(key), needs_rows=False, reads=changed)
 
@@ -56,7 +58,16 @@ def _findings(situation: Situation) -> Iterator[Finding]:
     for (key, program), logged in written.items():
         for each in differences:
             if each.severity is Severity.FATAL and situation.compared(each.table) == key:
-                header = logged.header
-                where = f"{header.source}: statement of seqno {header.first_seqno}, {shown(logged.beginning)}"
-                found = f"{each.where} with {each.what} {each.found} in place of {each.expected}, behind {program}"
-                yield Finding(Severity.FATAL, where, _EXPECTED, found, f"{each.hint}{_OR_UNSAFE}", header.first_seqno)
+                yield _finding(each, logged, program)
+
+
+def _finding(difference: Difference, logged: LaneStatement, program: str) -> Finding:
+    header = logged.header
+    where = f"{header.source}: statement of seqno {header.first_seqno}, {shown(logged.beginning)}"
+    found = f"{difference.where} with {difference.what} {difference.found} in place of {difference.expected}"
+    if difference.what == "engine":
+        # also where both servers have the same one
+        found, todo = f"{found}, behind {program}: its rows stay where the block is rolled back", difference.hint
+        return Finding(Severity.FATAL, where, "a table with transactions behind it", found, todo, header.first_seqno)
+    found, todo = f"{found}, behind {program}", f"{difference.hint}{_OR_UNSAFE}"
+    return Finding(Severity.FATAL, where, _EXPECTED, found, todo, header.first_seqno)

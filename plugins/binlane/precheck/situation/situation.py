@@ -522,6 +522,7 @@ class Situation(TargetSituation):
             by_statements=keys,
         )
         source, target = (without_altered_parents(each, self.plan.altered) for each in (source, target))
+        keys = {each for each in keys if not (_keeps_no_rows(source, each) and _keeps_no_rows(target, each))}
         # which triggers a statement fires, check `fired-triggers` knows
         found = [each for each in compare_schemas(source, target, keys, rules) if each.what != "triggers"]
         if any(one.severity is Severity.FATAL for one in found):
@@ -745,6 +746,11 @@ def _takes_rows_away(counts: TableCounts) -> bool:
     """Whether rows of a table, of those that the filter takes, are updated or deleted."""
     read, filtered = counts.read, counts.filtered
     return read.updates + read.deletes > filtered.updates + filtered.deletes
+
+
+def _keeps_no_rows(schema: Schema, key: TableKey) -> bool:
+    table = schema.table(key)
+    return table is not None and table.engine.lower() == "blackhole"
 
 
 class DefaultCollation(NamedTuple):

@@ -90,7 +90,7 @@ def _changes(situation: Situation) -> Iterator[_Change]:
     seen = set[tuple[TableKey, bool]]()
     rows = RowOrder(situation)
     for each in chain(_of_texts(situation), _behind(situation, rows)):
-        for base in sorted(rows.bases_of(each.key), key=str):
+        for base in sorted(rows.bases_of(each.key, changed=True), key=str):
             if (situation.compared(base), each.takes_away) not in seen:
                 seen.add((situation.compared(base), each.takes_away))
                 yield each._replace(key=base)

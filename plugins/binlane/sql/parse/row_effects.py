@@ -16,7 +16,7 @@ from binlane.model import TableKey
 from binlane.rename_rules import lower
 from binlane.sql.parse.cursor import RESERVED, is_symbol
 from binlane.sql.parse.lexer import Token, TokenKind
-from binlane.sql.parse.query_blocks import Block, Column, blocks, call_end, columns_in, items, plain_column
+from binlane.sql.parse.query_blocks import Block, Column, Source, blocks, call_end, columns_in, items, plain_column
 from binlane.sql.parse.row_order import Inserted, inserted_in, written_in
 
 _SETTING: Final = frozenset({"CALL", "FETCH", "GET"})
@@ -419,8 +419,27 @@ def reads(tokens: Sequence[Token], database: str) -> frozenset[TableKey]:
 
 
 def writes(tokens: Sequence[Token], database: str) -> frozenset[TableKey]:
-    """The tables that a body changes."""
-    return frozenset(written_in(tokens, database)) | finds(tokens, database)
+    """The tables that a body changes; of a join those that its text names as changed, or all where it names none."""
+    changing = (block for block in blocks(tokens, database) if block.verb in ("UPDATE", "DELETE"))
+    changed = (each.table for block in changing for each in _changed_in(block) if each.table is not None)
+    return frozenset(written_in(tokens, database)).union(changed)
+
+
+def _changed_in(block: Block) -> Collection[Source]:
+    """Of an UPDATE's tables those in front of the columns that it sets, of a DELETE's those in front of FROM or
+    USING."""
+    if block.verb == "UPDATE":
+        named = [
+            each[0].text if is_symbol(each[1], ".") else "" for each in items(block.clauses.get("SET", ())) if each[1:]
+        ]
+    else:
+        targets = items(block.clauses["FROM" if "USING" in block.clauses else "DELETE"])
+        names = ([each.text for each in target if each.kind in _NAMES] for target in targets)
+        named = [each[-1] for each in names if each]
+    # a name that no table of the list has is not understood
+    is_known = named and all(any(source.may_be(name.lower()) for source in block.sources) for name in named)
+    changed = [source for source in block.sources if any(source.may_be(name.lower()) for name in named)]
+    return changed if is_known else block.sources
 
 
 def finds(tokens: Sequence[Token], database: str) -> frozenset[TableKey]:
