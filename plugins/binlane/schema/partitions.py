@@ -119,6 +119,11 @@ class Partitioning:
         """Whether servers of the other family put rows into other partitions."""
         return any(each.data_type in _HASHED_OTHERWISE for each in self.hashed)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Those of the partitions, in lower case."""
+        return frozenset(lower(each.name) for each in self.partitions)
+
     def named(self, names: Collection[str], changed: PartitionChanges) -> frozenset[str] | None:
         """The partitions of these names, or with subpartitions of these names, in lower case, if their own bounds or
         values say which rows they have; None of HASH and KEY, of what has the values that no other partition has

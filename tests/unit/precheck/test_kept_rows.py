@@ -12,11 +12,13 @@ from binlane.model import BlockHeader, Item, ItemKind, LogPosition, SessionConte
 from binlane.precheck.bodies import kept_rows
 from binlane.precheck.bodies.row_order import RowOrder
 from binlane.precheck.situation.situation import Needs, Situation
+from binlane.schema.compare import Severity
 from binlane.schema.model import Column, Key, KeyColumn, Table
+from binlane.schema.partitions import Partition, Partitioning
 from binlane.schema.programs import Program
 from binlane.shards.selection import Selection
 from tests.unit.plan.logs import settings
-from tests.unit.precheck.situations import applying, said, schema, situation, target_of
+from tests.unit.precheck.situations import applying, findings, said, schema, situation, target_of
 
 UPSERT: Final = "INSERT INTO hits VALUES (1, 1) ON DUPLICATE KEY UPDATE n = n + 1"
 
@@ -50,7 +52,7 @@ def of(
     return made
 
 
-@pytest.mark.parametrize("kind", ["delete", "truncate", "drop", "drop_database"])
+@pytest.mark.parametrize("kind", ["delete", "truncate"])
 def test_a_statement_that_meets_rows_is_refused_where_what_removes_them_is_ignored(kind: str) -> None:
     [found] = said(of(UPSERT, ((kind, "ignore"),)), "kept-rows")
     assert f"statement of seqno 5, {UPSERT}: expected rows that the source has, too, found ON DUPLICATE KEY" in found
@@ -71,6 +73,55 @@ def test_a_statement_that_meets_rows_is_refused_where_what_removes_them_is_ignor
 )
 def test_what_meets_no_kept_row_is_applied(window: Situation) -> None:
     assert said(window, "kept-rows") == []
+
+
+def divided(*names: str) -> Partitioning:
+    return Partitioning(tuple(Partition("LIST", "", name, "", "`id`", name[1:], "") for name in names))
+
+
+@pytest.mark.parametrize("kind", ["drop", "drop_database"])
+@pytest.mark.parametrize(
+    ("target", "source", "is_archive", "is_refused"),
+    [
+        (divided("p1", "p2"), divided("p2"), False, True),
+        (divided("p1", "p2"), None, False, True),
+        (divided("p1", "P2"), divided("p1", "p2", "p3"), False, False),
+        (divided("p1"), None, True, True),
+        (divided(), divided("p1"), False, False),
+        (divided(), None, False, False),
+        (divided(), None, True, False),
+    ],
+)
+@pytest.mark.parametrize("sql", [UPSERT, "INSERT INTO hits VALUES (1, 1)"], ids=["a statement", "a trigger"])
+def test_where_only_drops_are_ignored_rows_of_dropped_partitions_are_kept(
+    kind: str, target: Partitioning, source: Partitioning | None, *, is_archive: bool, is_refused: bool, sql: str
+) -> None:
+    body = "UPDATE daily JOIN hits USING (day) SET daily.n = 1"
+    counts = Program(TableKey("shop", "hits"), "trigger", body, name="counts", time="AFTER INSERT")
+    window = of(sql, ((kind, "ignore"),), *([] if sql == UPSERT else [counts]))
+    object.__setattr__(window.target, "ask", lambda _, key: target if key.table == "hits" else divided())
+    if not is_archive:
+        vars(window).update(source=SimpleNamespace(ask=lambda *_: source), source_as_named=schema())
+    [found] = findings(window, "kept-rows")
+    assert (found.severity is Severity.FATAL) is is_refused
+    assert f'(kinds.{kind} = "ignore")' in str(found)
+    assert is_refused or "has not dropped and made again since they were copied" in str(found)
+
+
+def test_a_statement_with_ignore_meets_the_rows_of_the_table_that_it_fills() -> None:
+    """Also where it reads temporary tables alone."""
+    window = of("INSERT IGNORE INTO hits SELECT * FROM passing")
+    vars(window.target).update(has_table=lambda key: key.table == "hits")
+    [found] = said(window, "kept-rows")
+    assert "found IGNORE, where rows may be kept" in found
+    window = of("INSERT INTO hits SELECT * FROM passing")
+    vars(window.target).update(has_table=lambda key: key.table == "hits")
+    assert said(window, "kept-rows") == []
+
+
+def test_a_statement_that_is_not_read_may_find_rows_of_any_table() -> None:
+    window = of("WITH x AS (SELECT 1) INSERT INTO hits SELECT * FROM x", there=False)
+    assert said(window, "kept-rows") != []
 
 
 def test_a_trigger_that_meets_rows_is_found_behind_a_plain_statement() -> None:
