@@ -269,8 +269,8 @@ MUTATIONS: Final = (
         6,
         "an event that may concern any database concerns none",
         "restore/archive_index.py",
-        "return self.of_any > 0 or not there",
-        "return not there",
+        "return self.of_any > 0 or not self.names",
+        "return not self.names",
         ("integration/restore/test_log_scan.py",),
     ),
     Mutation(

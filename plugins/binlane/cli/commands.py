@@ -96,14 +96,22 @@ def inspect(
     channel: Annotated[
         str | None, typer.Option(help="Name columns by the target of this channel, where the log has no names.")
     ] = None,
+    database: Annotated[
+        list[str] | None, typer.Option(help="Transactions of these databases only; * and ? as in a shell.")
+    ] = None,
+    table: Annotated[
+        list[str] | None, typer.Option(help="Transactions of these tables only: database.table, * and ? as in a shell.")
+    ] = None,
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Print one line per transaction: seqno, place, GTID, time, databases, statements, rows."""
     from binlane.orchestration.commands.inspection.events import Detail, inspect_files, target_now
+    from binlane.orchestration.commands.inspection.searched import Searched
 
+    searched = Searched.of(database or (), table or ())
     detail = Detail(rows=rows, sql=sql, event_bytes=event_bytes)
     known = None if channel is None else target_now(channel, channels)
-    inspect_files(files, as_json=as_json, out=out, err=err, detail=detail, known=known)
+    inspect_files(files, as_json=as_json, out=out, err=err, detail=detail, known=known, searched=searched)
 
 
 @app.command()

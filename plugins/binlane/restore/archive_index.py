@@ -136,8 +136,12 @@ class IndexedFile:
 
     def may_concern(self, names: Iterable[str]) -> bool:
         """Whether the file may have something of one of the databases, in whatever case it is written."""
-        there = {lower(each.database) for each in self.databases} | set(map(lower, self.named))
-        return self.of_any > 0 or not there.isdisjoint(map(lower, names))
+        return self.of_any > 0 or not self.names.isdisjoint(map(lower, names))
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The databases whose rows it changes, or that its DDL names, in lower case."""
+        return frozenset(map(lower, (*(each.database for each in self.databases), *self.named)))
 
 
 INDEX: Final = Codec("`binlane archive index` makes it anew")
@@ -435,6 +439,7 @@ class ArchiveIndex:
         self._is_told = False
         self._there = self._listed()
         self._read = dict[str, Indexed]()
+        self._by_stored = {names[0]: file for file, names in self._stored.items() if len(names) == 1}
         self.files = tuple(self._stored)
         """The log's files, oldest first."""
 
@@ -449,6 +454,11 @@ class ArchiveIndex:
         if found is None:
             found = self._read[file] = self._indexed(file, self._stored[file])
         return found
+
+    def of_stored(self, stored: str) -> IndexedFile | None:
+        """The facts of the file that the archive has once, under this name, as ``of``."""
+        file = self._by_stored.get(stored)
+        return None if file is None else self.of(file).facts
 
     def limited_to(self, one: Indexed) -> int | None:
         """The user id of this file's index where restores of other accounts than this one and root do not use it; None

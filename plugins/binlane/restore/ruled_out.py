@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from blake3 import blake3
@@ -124,25 +124,11 @@ class RuledOut:
         return None
 
     def _is_as_indexed(self, facts: IndexedFile) -> bool:
-        """Whether the file has the content that was indexed and, where it can be seen, no TABLE_MAP of the databases:
-        an index that lies about them is not believed in plain files."""
         assert self._source is not None
-        is_plain = not facts.stored.endswith(_PACKED)
-        maps = [_in_map(name) for name in self._databases] if is_plain else []
-        overlap = max(map(len, maps), default=1) - 1
-        hashed, before = blake3(max_threads=blake3.AUTO), b""
-        for piece in self._source.read_stored(facts.stored, _PIECE):
-            hashed.update(piece)
-            edge = before + piece[:overlap]
-            if any(text in piece or text in edge for text in maps):
-                self._refused.add(facts.file)
-                return False
-            before = piece[-overlap:] if overlap else b""
-        if hashed.hexdigest() != facts.blake3:
-            log.warning("%s: %s is not the file that was indexed; it is read", self._source.name, facts.stored)
-            self._refused.add(facts.file)
-            return False
-        return True
+        if is_as_indexed(self._source, facts, self._databases):
+            return True
+        self._refused.add(facts.file)
+        return False
 
     @contextlib.contextmanager
     def _refusing(self, file: IndexedFile) -> Iterator[None]:
@@ -152,6 +138,25 @@ class RuledOut:
         except (SourceError, BinlogError) as exc:
             log.info("%s: the index of %s is not used: %s", file.file, file.stored, exc)
             self._refused.add(file.file)
+
+
+def is_as_indexed(source: ArchiveSource, facts: IndexedFile, databases: Iterable[str]) -> bool:
+    """Whether the file has the content that was indexed and, where it can be seen, no TABLE_MAP of the databases: an
+    index that lies about them is not believed in plain files."""
+    is_plain = not facts.stored.endswith(_PACKED)
+    maps = [_in_map(name) for name in databases] if is_plain else []
+    overlap = max(map(len, maps), default=1) - 1
+    hashed, before = blake3(max_threads=blake3.AUTO), b""
+    for piece in source.read_stored(facts.stored, _PIECE):
+        hashed.update(piece)
+        edge = before + piece[:overlap]
+        if any(text in piece or text in edge for text in maps):
+            return False
+        before = piece[-overlap:] if overlap else b""
+    if hashed.hexdigest() != facts.blake3:
+        log.warning("%s: %s is not the file that was indexed; it is read", source.name, facts.stored)
+        return False
+    return True
 
 
 def _large(run: Sequence[IndexedFile]) -> Iterator[tuple[IndexedFile, ...]]:

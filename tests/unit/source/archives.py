@@ -35,12 +35,13 @@ def log_file(
     closed: int = BEGUN,
     end: EventType | None = T.ROTATE,
     restarted: bool = False,
+    database: str = "a",
 ) -> bytes:
     """A file of a server's log.
 
-    MariaDB: with GTIDs; ``transactions`` has their numbers, and ``before`` server id and number of the last ones of the
-    files before. MySQL: without. ``begun`` and ``closed``: when, in seconds since the epoch; ``restarted``: by a start
-    of the server.
+    MariaDB: with GTIDs; ``transactions`` has their numbers, ``database`` is the one that they change, and ``before``
+    has server id and number of the last ones of the files before. MySQL: without. ``begun`` and ``closed``: when, in
+    seconds since the epoch; ``restarted``: by a start of the server.
     """
     log_format = replace(MARIADB if flavor is Flavor.MARIADB else MYSQL, checksum=ChecksumAlgorithm.CRC32)
     head = format_event(replace(log_format, created=begun if restarted else 0))
@@ -48,7 +49,7 @@ def log_file(
         listed = b"".join(struct.pack("<IIQ", 0, server, last) for server, last in before)
         events = [
             wire(T.MARIADB_GTID_LIST, struct.pack("<I", len(before)) + listed),
-            *(each for seqno in transactions for each in rows(seqno, "a")),
+            *(each for seqno in transactions for each in rows(seqno, database)),
         ]
     else:
         events = [wire(T.PREVIOUS_GTIDS, bytes(8))]

@@ -29,6 +29,7 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
 from binlane.orchestration.commands.channel import load
 from binlane.orchestration.commands.inspection.rows import Contents, row_line, row_object
+from binlane.orchestration.commands.inspection.searched import Searched
 from binlane.orchestration.commands.inspection.sequence import FIRST_BYTES, FileSequence
 from binlane.orchestration.commands.inspection.statements import row_sql
 from binlane.orchestration.effective_rules import renaming_of
@@ -110,19 +111,29 @@ def inspect_files(
     err: Terminal,
     detail: Detail = _NOTHING,
     known: Definitions | None = None,
+    searched: Searched | None = None,
 ) -> None:
-    """Print every transaction, and what is missing between the files. Raises BinlogError for a damaged file,
-    ConfigError for a missing one; of several, each one's error is printed, and an error that names them is raised.
+    """Print every transaction, or those that ``searched`` shows, and what is missing between the files. Raises
+    BinlogError for a damaged file, ConfigError for a missing one; of several, each one's error is printed, and an error
+    that names them is raised.
     """
-    seqno, unread = 0, list[str]()
+    seqno, unread, passed = 0, list[str](), list[str]()
     sequence = FileSequence(
         lambda refusal: err.print(one_line(f"warning: {refusal}; the files are listed all the same"))
     )
     for path in paths:
+        if searched is not None and (facts := searched.passed_over(path)) is not None:
+            seqno += facts.transactions
+            passed.append(path.name)
+            # nothing of it is compared with the file behind it
+            sequence.leave()
+            continue
         try:
             with _contents(path, detail.log_bytes) as data:
-                for line, transaction, log in _lines(data, path.name, seqno, detail.event_bytes, err, sequence):
+                for line, parts, transaction, log in _lines(data, path.name, seqno, detail.event_bytes, err, sequence):
                     seqno = line.seqno
+                    if searched is not None and line.refused is None and not searched.shows(parts):
+                        continue
                     _print(line, transaction, log, detail, out, known, as_json=as_json)
         except (BinlogError, ConfigError) as exc:
             if len(paths) == 1:
@@ -131,6 +142,9 @@ def inspect_files(
             unread.append(path.name)
             err.print(one_line(f"{type(exc).__name__}: {exc}"))
     sequence.finish()
+    if passed:
+        names = f"{passed[0]} to {passed[-1]}" if len(passed) > 1 else passed[0]
+        err.print(one_line(f"not read, by the archive's index: {plural(len(passed), 'file')} ({names})"))
     if unread:
         raise BinlogError(
             f"{len(unread)} of {plural(len(paths), 'file')} cannot be read to the end: {', '.join(unread)}: what is "
@@ -172,7 +186,7 @@ def show(name: str, folder: Path, seqno: int, out: Terminal, err: Terminal, deta
     definitions = Definitions(inputs.schema, inputs.settings.renaming)
     for found in find_seqnos(work, seqno, seqno):
         out.line((f"seqno {found.seqno:,}, GTID {found.gtid or '-'}, {found.source}", "bold"))
-        for _, transaction, log in _lines(found.log, found.source.file, seqno - 1, detail.event_bytes, err):
+        for _, _, transaction, log in _lines(found.log, found.source.file, seqno - 1, detail.event_bytes, err):
             _print_inside(transaction, log, detail, out, definitions)
 
 
@@ -211,7 +225,7 @@ def _lines(
     event_bytes: int,
     err: Terminal,
     sequence: FileSequence | None = None,
-) -> Iterator[tuple[Line, Transaction, LogFormat]]:
+) -> Iterator[tuple[Line, Sequence[Part], Transaction, LogFormat]]:
     def incomplete(tail: IncompleteTail) -> None:
         state = "the server is still writing this file" if tail.in_use else "the file was cut"
         err.print(one_line(f"{name}:{tail.offset}: {tail.reason} ({state})"))
@@ -228,10 +242,12 @@ def _lines(
     for number, transaction in enumerate(transactions(reader, incomplete, outside=outside), seqno + 1):
         if sequence is not None:
             sequence.transaction(transaction, reader)
-        yield _line(number, transaction, log, rule), transaction, log
+        yield *_line(number, transaction, log, rule), transaction, log
 
 
-def _line(seqno: int, transaction: Transaction, log: LogFormat, rule: EventMetadataFilter) -> Line:
+def _line(
+    seqno: int, transaction: Transaction, log: LogFormat, rule: EventMetadataFilter
+) -> tuple[Line, Sequence[Part]]:
     parts: tuple[Part, ...] = ()
     refused = None
     try:
@@ -252,7 +268,7 @@ def _line(seqno: int, transaction: Transaction, log: LogFormat, rule: EventMetad
                 databases |= part.facts.databases
             case MapPart():
                 pass
-    return Line(
+    line = Line(
         seqno=seqno,
         file=log.name,
         position=transaction.start,
@@ -264,6 +280,7 @@ def _line(seqno: int, transaction: Transaction, log: LogFormat, rule: EventMetad
         rows=dict(rows),
         refused=refused,
     )
+    return line, parts
 
 
 def _text(line: Line) -> list[tuple[str, Style]]:
