@@ -36,8 +36,8 @@ _WORKLOADS: Final[dict[str, tuple[str, ...]]] = {
 }
 """By family; the others ask about lanes and barriers, in which the families do not differ."""
 _GIGABYTES: Final = 6.0
-_RESTORED: Final = {"mariadb": 440_000, "mysql": 110_000}
-"""Transactions of the log of restores: 4 GB, and 1 GB."""
+_RESTORED: Final = {"mariadb": 256_000, "mysql": 110_000}
+"""Transactions of the log of restores: 2 GB, and 1 GB."""
 _HOUR: Final = 3_600_000
 """Transactions of an hour, at 1,000 a second."""
 _MINUTES: Final = ("scale-mariadb-minutes.json", "scale-mariadb-minutes-oltp.json")

@@ -188,7 +188,7 @@ def all_ways(flavor: Flavor) -> dict[str, Way]:
         "binlane restore, indexed": Way(binlane(_RENAMED, is_indexed=True), _RENAMED),
         f"{REPLICA}, filtered": Way(replica(_RENAMED), _RENAMED, is_native=True, options=(*threads, *filters)),
         "client pipe": Way(client_pipe, _RENAMED, is_stretch=True, is_once=True),
-        "binlane restore, all databases": Way(binlane(_ALL), _ALL),
+        "binlane restore, all databases": Way(binlane(_ALL), _ALL, is_once=True),
         f"{REPLICA}, all databases": Way(
             replica(_AS_THEY_ARE), _AS_THEY_ARE, is_native=True, options=threads, is_once=True
         ),
@@ -314,9 +314,9 @@ def summarized(found: Mapping[str, list[dict[str, Any]]], known: Mapping[str, Wa
 
 def main(
     flavor: Annotated[Flavor, typer.Option(help="Family of the servers.")] = Flavor.MARIADB,
-    transactions: Annotated[int, typer.Option(min=1, help="Transactions in the log, of 9 KB each.")] = 440_000,
+    transactions: Annotated[int, typer.Option(min=1, help="Transactions in the log, of 9 KB each.")] = 256_000,
     runs: Annotated[
-        int, typer.Option(min=1, help="Measurements of each way, the two slowest ones once; medians are shown.")
+        int, typer.Option(min=1, help="Measurements of each way, the pipe and all databases once; medians are shown.")
     ] = 3,
     only: Annotated[str, typer.Option(help="Only ways whose names contain one of these, by comma.")] = "",
     buffer_pool: Annotated[int, typer.Option(min=64, help="InnoDB buffer pool of every server, MiB.")] = 1024,
@@ -330,10 +330,12 @@ def main(
     known = {name: way for name, way in all_ways(flavor).items() if any(part in name for part in parts)}
     with tempfile.TemporaryDirectory(prefix="binlane-restore-", dir=data) as folder:
         root = Path(folder)
-        labs = [Lab(root / name, flavor, durable=True, target_log=True, buffer_pool_mib=buffer_pool)
-                for name in ("source", "target")]  # fmt: skip
+        sources, targets = (
+            Lab(root / name, flavor, durable=True, target_log=True, buffer_pool_mib=buffer_pool)
+            for name in ("source", "target")
+        )
         try:
-            measured = _measure_all(*labs, transactions, runs, known)
+            measured = _measure_all(sources, targets, transactions, runs, known)
         except LabError as exc:
             console.print(f"[red]✗[/] {exc}", markup=True)
             raise typer.Exit(1) from exc

@@ -17,12 +17,18 @@ from fastapi.testclient import TestClient
 from binlane.state.json_columns import text_of
 from binlane.state.records.audit import Arguments
 from binlane.state.records.bootstraps import CopyResult
+from binlane.state.records.drills import DrillResults
+from binlane.state.records.restores import RestoreDefinition
 from tests.conftest import requires_mysql
 from tests.integration.window.board.test_board import API, EDIT, READ, client_of, half_way
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
 
 SECRET: Final = "s3cret-value"
 _NOTES: Final = (f"account 'a'@'%': GRANT .. IDENTIFIED BY '{SECRET}'",)
+_RESTORE: Final = RestoreDefinition(
+    f"/dumps/{SECRET}", "/log/", (("tenant_1", "back"),), (), "b.000001:4", "b.000001", 9,
+    f"UPDATE t SET v = {SECRET}", (), "", (f"{SECRET}@host",),
+)  # fmt: skip
 _RESULT: Final = CopyResult(1, 1, 0, 1, 0, 0, _NOTES, 1, ((), False), 0, SECRET)
 STATEMENTS: Final = (
     "INSERT INTO binlane.errors (channel, window_id, lane, seqno, reached, gtid, source_file, source_offset, code, "
@@ -43,6 +49,11 @@ STATEMENTS: Final = (
     "0, 0, 0, 0, 0, NOW(6))",
     "INSERT INTO binlane.audit (channel, at, by_whom, account, command, arguments, digest, result, error) VALUES "
     f"('{CHANNEL}', NOW(6), 'b', '{SECRET}', 'xa', '{text_of(Arguments((('--xid', SECRET),)))}', '', 'failed', 'X')",
+    "INSERT INTO binlane.restores (channel, definition, stage, created_at, updated_at) VALUES "
+    f"('restore_1', '{text_of(_RESTORE)}', 'loading', NOW(6), NOW(6))",
+    "INSERT INTO binlane.drills (channel, seed, base, log, log_bytes, state, results, error, requested_by, started_at, "
+    f"ended_at) VALUES ('{CHANNEL}', 1, '/dumps/{SECRET}', '/log/', 1, 'failed', '{text_of(DrillResults(()))}', "
+    f"'expected {SECRET}', 'b', NOW(6), NOW(6))",
 )
 """Records of the channel that quote a value. A line more is an attack more; those who may edit see each of them."""
 
@@ -75,6 +86,10 @@ def test_no_answer_to_a_reader_has_a_value_a_statement_or_an_account(channel_of:
     client = client_of(channel)
     assert sum(SECRET in text for _, text in _answers(client, window, EDIT)) >= 3
     assert client.get(f"{API}/records", headers=EDIT).json()["commands"][0]["account"] == SECRET
+    [restore], [drill] = (client.get(f"{API}/records", headers=EDIT).json()[each] for each in ("restores", "drills"))
+    assert SECRET in restore["base"]
+    assert SECRET in restore["asked"]
+    assert SECRET in drill["error"]
     _assert_hidden(channel, client, window)
     found = client.get(API, headers=READ).json()
     assert [each["text"] for each in found["errors"]] == ["shown to those who may edit the DAG"]

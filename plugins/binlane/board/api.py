@@ -188,7 +188,7 @@ def _add_window_reads(app: FastAPI, host: Host) -> None:
 
 
 def _add_records(app: FastAPI, host: Host) -> None:
-    """Databases, repairs, first copies, and the place of a transaction."""
+    """Databases, repairs, first copies, restores, and the place of a transaction."""
     records = Records(host)
     user_of = Depends(host.get_user)
 
@@ -210,7 +210,7 @@ def _add_records(app: FastAPI, host: Host) -> None:
 
     @app.get("/api/channels/{name}/records")
     def repairs_and_copy(name: str, user: Any = user_of) -> record_models.Records:
-        """The channel's last repairs, its first copy and its last commands."""
+        """The channel's last repairs, first copy, restores onto its target, drills and commands."""
         return records.records(user, name)
 
     @app.get("/api/channels/{name}/windows/{window_id}/lanes/{lane}/transactions/{seqno}")

@@ -1,4 +1,4 @@
-"""The answers about databases, repairs and first copies. Times are seconds since the epoch, UTC."""
+"""The answers about databases, repairs, first copies and restores. Times are seconds since the epoch, UTC."""
 
 from __future__ import annotations
 
@@ -164,13 +164,76 @@ class Command(Answer):
     """Of the plan that it has carried out."""
 
 
+class RestoredDatabase(Answer):
+    """A database of a restore."""
+
+    name: str
+    """In the log."""
+    final: str
+    """On the target, when the restore is complete."""
+
+
+class Restore(Answer):
+    """A restore onto the channel's target, of databases that the channel copies."""
+
+    name: str
+    databases: list[RestoredDatabase]
+    tables: list[str]
+    """Of the only database; empty: all of it."""
+    base: str | None
+    """The dump's path; empty: the log alone. None for readers."""
+    asked: str | None
+    """The end as it was asked for, which may be a statement; None for readers."""
+    end: str
+    """Its place in the log, as `reached`."""
+    reached: str | None
+    """None until the base is loaded."""
+    stage: str
+    state: str
+    """running, interrupted or complete."""
+    step: str | None
+    """What takes time now: how much is done of how much."""
+    share: float | None
+    """Of the step, from 0 to 1."""
+    seconds_left: float | None
+    """Of the step, at its rate so far."""
+    by: str
+    began_at: float
+    error: str | None
+    """At which an interrupted one stands; empty: none is known. None for readers."""
+
+
+class Drill(Answer):
+    """A drill of the channel: random databases restored to random moments, and compared with the live copy."""
+
+    id: int
+    state: str
+    """running, equal, different, incomplete, failed or interrupted."""
+    by: str
+    started_at: float
+    ended_at: float | None
+    age: float | None
+    """Seconds since it ended."""
+    databases: int
+    equal: int
+    """Databases of it that were equal to the live copy."""
+    log_bytes: int
+    """Of log that were proved to be whole."""
+    error: str | None
+    """Empty: none. None for readers."""
+
+
 class Records(Answer):
-    """Repairs, the first copy and the commands of a channel."""
+    """Repairs, the first copy, restores, drills and the commands of a channel."""
 
     repairs: list[Repair]
     """The newest first."""
     more_repairs: bool
     first_copy: Copy | None
+    restores: list[Restore]
+    """The newest first."""
+    drills: list[Drill]
+    """The newest first."""
     commands: list[Command] | None
     """The newest first; None for a user who may not edit the DAG, since arguments name tables and accounts."""
 

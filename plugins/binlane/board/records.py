@@ -1,4 +1,5 @@
-"""Reads what is on the target beside windows: databases, repairs, first copies; and finds a transaction's block."""
+"""Reads what is on the target beside windows: databases, repairs, first copies, restores; and finds a transaction's
+block."""
 
 from __future__ import annotations
 
@@ -18,17 +19,23 @@ from binlane.config import ChannelConfig, DeclaredChannel, load_channel
 from binlane.errors import BinlaneError
 from binlane.health.databases import Database, databases_of
 from binlane.health.first_copy import FirstCopy, read_first_copy
+from binlane.health.restores import RestoreStanding, left_out, restore_standing
 from binlane.state.records.audit import AuditEntry, read_entries
 from binlane.state.records.bootstraps import CopyRecord, CopyResult, read_copy
 from binlane.state.records.databases import DatabasePage, Search, read_databases
-from binlane.state.records.history import seconds_of
+from binlane.state.records.drills import EQUAL, Drill, read_drills
+from binlane.state.records.history import clock_of, seconds_of, seconds_since
 from binlane.state.records.repairs import PastRepair, read_repairs
+from binlane.state.records.restores import newest_restores
+from binlane.state.window_folders import WindowFolders
 
 log = logging.getLogger(__name__)
 
 _THREADS: Final = 16
 _REPAIRS: Final = 20
 _COMMANDS: Final = 50
+_RESTORES: Final = 20
+_DRILLS: Final = 10
 _TO_SECONDS: Final = len("2026-01-31 12:03:04")
 
 
@@ -37,6 +44,8 @@ class _Read(NamedTuple):
     copy: CopyRecord | None
     unfinished: FirstCopy | None
     commands: tuple[AuditEntry, ...] | None
+    drills: tuple[Drill, ...]
+    clock: float
 
 
 class Records:
@@ -88,19 +97,26 @@ class Records:
 
     @as_user_may_read
     def records(self, user: Any, name: str) -> models.Records:
-        """The channel's repairs, its first copy, and the commands of its audit."""
+        """The channel's repairs, its first copy, restores and drills, and the commands of its audit."""
         place = self._reading.place(user, name)
 
         def read(connection: Any) -> _Read:
             repairs = read_repairs(connection, name, limit=_REPAIRS + 1)
             commands = read_entries(connection, name, limit=_COMMANDS) if place.may_edit else None
-            return _Read(repairs, read_copy(connection, name), read_first_copy(connection, name), commands)
+            first_copy = read_copy(connection, name), read_first_copy(connection, name)
+            drills = read_drills(connection, name, _DRILLS)
+            return _Read(repairs, *first_copy, commands, drills, clock_of(connection))
 
-        repairs, copy, unfinished, commands = self._reading.on_target(place.channel, read)
+        with self._reading.engine(place.channel) as engine:
+            with engine.connect() as connection:
+                repairs, copy, unfinished, commands, drills, clock = read(connection)
+            restores = _restores(engine, place.channel)
         return models.Records(
             repairs=[_repair(each, may_edit=place.may_edit) for each in repairs[:_REPAIRS]],
             more_repairs=len(repairs) > _REPAIRS,
             first_copy=None if copy is None else _copy(copy, unfinished, may_edit=place.may_edit),
+            restores=[_restore(each, may_edit=place.may_edit) for each in restores],
+            drills=[_drill(each, clock, may_edit=place.may_edit) for each in drills],
             commands=None if commands is None else list(map(_command, commands)),
         )
 
@@ -132,6 +148,56 @@ def _repair(found: PastRepair, *, may_edit: bool) -> models.Repair:
     ended = values.pop("ended_at")
     return models.Repair(
         **{**values, "started_at": seconds_of(found.started_at)}, ended_at=None if ended is None else seconds_of(ended)
+    )
+
+
+def _restores(engine: Any, channel: ChannelConfig) -> list[RestoreStanding]:
+    """The newest restores onto the channel's target of databases that the channel copies: who may read it knows
+    these."""
+    with engine.connect() as connection:
+        newest = newest_restores(connection, _RESTORES)
+    # the DAG's restores have their windows in the channel's work folder
+    return [
+        restore_standing(engine, each, WindowFolders(channel.work.uri, each.name))
+        for each in newest
+        if left_out(channel, dict(each.definition.databases), each.definition.tables) is None
+    ]
+
+
+def _restore(found: RestoreStanding, *, may_edit: bool) -> models.Restore:
+    definition, step = found.found.definition, found.step
+    return models.Restore(
+        name=found.found.name,
+        databases=[models.RestoredDatabase(name=old, final=final) for old, final in definition.databases],
+        tables=list(definition.tables),
+        base=gated(definition.base, None, may_edit=may_edit),
+        asked=gated(definition.asked, None, may_edit=may_edit),
+        end=str(definition.end),
+        reached=None if found.reached is None else str(found.reached),
+        stage=found.found.stage,
+        state=found.state,
+        step=None if step is None else step.text,
+        share=None if step is None else step.share,
+        seconds_left=None if step is None else step.left,
+        by=found.by,
+        began_at=seconds_of(found.found.began_at),
+        error=gated(found.error, None, may_edit=may_edit),
+    )
+
+
+def _drill(found: Drill, clock: float, *, may_edit: bool) -> models.Drill:
+    ended = seconds_of(found.ended_at) if found.ended_at else None
+    return models.Drill(
+        id=found.id,
+        state=found.state,
+        by=found.by,
+        started_at=seconds_of(found.started_at),
+        ended_at=ended,
+        age=None if ended is None else seconds_since(ended, clock),
+        databases=len(found.tenants),
+        equal=sum(each.state == EQUAL for each in found.tenants),
+        log_bytes=found.log_bytes,
+        error=gated(found.error, None, may_edit=may_edit),
     )
 
 

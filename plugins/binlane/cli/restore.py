@@ -126,12 +126,13 @@ def restore(
     """Restore databases to a moment of the log, under names of their own: a plan first, and with --yes the restore."""
     with kept_imports(), one_blas_thread():
         from binlane.orchestration.commands.copies import restore as restoring
+        from binlane.orchestration.commands.copies.restore_list import restores
         from binlane.orchestration.commands.copies.restore_plan import EndRequest, RestoreRequest
 
     if digest is not None and not yes:
         raise ConfigError("--digest: expected --yes with it, or neither: without --yes the plan is only shown")
     if list_:
-        out.print(restoring.restores(channels, as_json=as_json))
+        out.print(restores(channels, as_json=as_json))
     elif drop is not None:
         forgotten = None if onto is None else restoring.forget_lost(drop, onto, channels)
         out.print(restoring.drop_restore(drop, channels, out) if forgotten is None else forgotten)

@@ -57,7 +57,7 @@ def stage_of(snapshot: Snapshot, folders: WindowFolders) -> Stage | None:
     if row.step is RunStep.EXTRACT:
         # the window is opened when its log is read
         is_alive = seconds_since(seconds_of(row.updated_at), snapshot.clock) <= QUIET_SECONDS
-        return _extracting(row, elapsed) if is_alive else None
+        return _of_bytes(row, elapsed, "reading the log") if is_alive else None
     if window is None or window.bounds.window_id != row.window_id:
         return None
     if row.step is RunStep.PLAN:
@@ -75,10 +75,15 @@ def stage_of(snapshot: Snapshot, folders: WindowFolders) -> Stage | None:
     return Stage(row.step, text, share, left)
 
 
-def _extracting(row: StepRow, elapsed: float) -> Stage:
+def load_stage(row: StepRow, clock: float) -> Stage:
+    """The load of a restore's dump, of which this is the row; ``clock``: that of its server."""
+    return _of_bytes(row, max(0.0, clock - seconds_of(row.begun_at)), "loading the dump")
+
+
+def _of_bytes(row: StepRow, elapsed: float, what: str) -> Stage:
     if not row.total:
-        return Stage(row.step, f"reading the log: {size_text(row.done)} so far", None, None)
-    text = f"reading the log: {size_text(row.done)} of {size_text(row.total)}"
+        return Stage(row.step, f"{what}: {size_text(row.done)} so far", None, None)
+    text = f"{what}: {size_text(row.done)} of {size_text(row.total)}"
     return Stage(row.step, text, min(1.0, row.done / row.total), _left(row.done, row.total - row.done, elapsed))
 
 

@@ -1,4 +1,5 @@
-"""Tells how far a step has come: extraction on the target, for status and board; a lane in its task's log."""
+"""Tells how far a step has come: extraction, and the load of a restore, on the target, for status and board; a lane in
+its task's log."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from typing import Final
 from binlane.apply.lane.options import Progress as LaneProgress
 from binlane.connections import Endpoint
 from binlane.servers.engines import engine_of
-from binlane.state.records.progress import RunStep, begin_step, end_step, save_step
+from binlane.state.records.progress import RunStep, begin_step, end_step, read_step, save_step
 
 SECONDS: Final = 2.0
 """Between two writes of the same step."""
@@ -46,6 +47,22 @@ def extraction(
     finally:
         if not is_dry:
             end_step(engine, channel, window_id)
+
+
+def told_load(target: Endpoint, restore: str, statements: Iterator[bytes]) -> Iterator[bytes]:
+    """The statements of a restore's dump; their bytes are counted on the target, against the total that the restore
+    began with (``RunStep.LOAD``)."""
+    engine, due, done = engine_of(target), time.monotonic() + SECONDS, 0
+    with engine.connect() as connection:
+        row = read_step(connection, restore)
+    total = 0 if row is None or row.step is not RunStep.LOAD else row.total
+    begin_step(engine, restore, RunStep.LOAD, RunStep.LOAD, total=total)
+    for each in statements:
+        yield each
+        done += len(each)
+        if time.monotonic() >= due:
+            save_step(engine, restore, RunStep.LOAD, done, total)
+            due = time.monotonic() + SECONDS
 
 
 class LaneLog:

@@ -153,7 +153,7 @@ VALUES: Final[Mapping[str, Mapping[str, Values]]] = {
         "recent": _RECORD,
     },
     "progress": {
-        "channel": _CHANNEL, "step": _words("extract", "plan", "apply"), "window_id": _WINDOW, "done": _COUNT,
+        "channel": _CHANNEL, "step": _words("extract", "plan", "apply", "load"), "window_id": _WINDOW, "done": _COUNT,
         "total": _COUNT, "begun_at": _TIME, "updated_at": _TIME,
     },
     "splits": {

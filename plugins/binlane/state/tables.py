@@ -200,14 +200,14 @@ databases = _table(
 )
 
 progress = _table(
-    # the step of a run that comes before lanes work: reading the log, or the plan job
+    # the step of a run that comes before lanes work: reading the log, or the plan job; of a restore the load, too
     "progress",
     Column("channel", _NAME, primary_key=True),
-    # extract or filter
+    # of records.progress.RunStep
     Column("step", String(10), nullable=False),
     # the window's id, also before the window is open
     Column("window_id", _WINDOW_ID, nullable=False),
-    # bytes of log, or segments; the total is 0 where it is not known
+    # bytes of log or of a dump, or segments; the total is 0 where it is not known
     Column("done", BigInteger, nullable=False),
     Column("total", BigInteger, nullable=False),
     Column("begun_at", _TIME, nullable=False),

@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -14,9 +15,12 @@ import pytest
 import zstandard
 
 from binlane.errors import LaneEndedError, PositionError
-from binlane.model import Flavor
+from binlane.model import Flavor, size_text
+from binlane.orchestration import step_progress
+from binlane.orchestration.audited import whoami
 from binlane.orchestration.commands.copies import restore as restoring
 from binlane.orchestration.commands.copies import restore_windows
+from binlane.orchestration.commands.copies.restore_list import restores
 from binlane.orchestration.commands.run import apply_window
 from binlane.orchestration.lane_processes import LaneProcesses
 from binlane.restore import ruled_out
@@ -499,7 +503,8 @@ def test_the_list_says_how_far_a_restore_is(
     load = restoring._STAGES["loading"]
 
     def listed() -> dict[str, object]:
-        [found] = json.loads(str(restoring.restores(channel.channels, as_json=True)))
+        [found] = json.loads(str(restores(channel.channels, as_json=True)))
+        assert found["by"] == whoami()
         return {key: found[key] for key in ("stage", "running", "progress", "share", "error", "next_steps")}
 
     def loading(*arguments: Any) -> None:
@@ -514,9 +519,15 @@ def test_the_list_says_how_far_a_restore_is(
         apply_window(*arguments)
         raise PositionError("killed")
 
+    def told(*arguments: Any) -> Iterator[bytes]:
+        yield from step_progress.told_load(*arguments)
+        seen.append(listed())
+
     for key, value in channel.environment.items():
         monkeypatch.setenv(key, value)
     with monkeypatch.context() as patch:
+        patch.setattr(step_progress, "SECONDS", 0.0)
+        patch.setattr(restoring, "told_load", told)
         patch.setitem(restoring._STAGES, "loading", loading)
         patch.setattr(restore_windows, "apply_window", rolling)
         assert scene.restore("r1", "--yes", base="one.sql") != 0
@@ -525,8 +536,14 @@ def test_the_list_says_how_far_a_restore_is(
     seen.append(listed())
     text, again = "reading the log: 5.0 MiB of 10.0 MiB", ["binlane restore --continue r1"]
     nothing = {"progress": None, "share": None, "error": None, "next_steps": again}
+    begun, loaded = seen[0], seen.pop(1)
+    of = size_text(len(scene.dump("one.sql").read_bytes()))
+    assert begun.pop("progress") == f"loading the dump: 0 B of {of}"
+    assert re.fullmatch(rf"loading the dump: \d[\d.]* \w+ of {of}", str(loaded.pop("progress"))) is not None
+    assert (begun.pop("share"), 0.5 < float(str(loaded.pop("share"))) <= 1.0) == (0.0, True)
+    assert begun == loaded
     assert seen == [
-        nothing | {"stage": "loading", "running": True},
+        {"stage": "loading", "running": True, "error": None, "next_steps": again},
         nothing | {"stage": "rolling", "running": True, "progress": text, "share": 0.5},
         nothing | {"stage": "rolling", "running": False},
         nothing | {"stage": "complete", "running": False, "next_steps": ["binlane restore --drop r1"]},

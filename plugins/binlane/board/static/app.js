@@ -69,7 +69,7 @@ async function act(path, body, again = true) {
 }
 
 // ---- routes: #/c/<channel>/w/<window>/l/<lane>/b/<block>/t/<transaction>; .../l/<lane>/s/<seqno> looks for the block;
-// #/c/<channel>/d/<pattern> and #/f/<pattern>: databases; #/c/<channel>/r/all: repairs and the first copy
+// #/c/<channel>/d/<pattern> and #/f/<pattern>: databases; #/c/<channel>/r/all: repairs, the first copy, restores
 
 function route() {
   const parts = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
@@ -164,7 +164,7 @@ async function refresh() {
 const MOVING = ["running", "stopping", "unfinished"];
 function isMoving(where, data) {
   const cards = Array.isArray(data) ? data : data.card ? [data.card] : [];
-  return cards.some((card) => card.findings.some((each) => MOVING.includes(each.state))) || data.row?.state === "open" || Boolean(data.first_copy?.progress?.is_running);
+  return cards.some((card) => card.findings.some((each) => MOVING.includes(each.state))) || data.row?.state === "open" || Boolean(data.first_copy?.progress?.is_running) || Boolean(data.restores?.some((each) => each.state === "running"));
 }
 
 function show(name, where, nodes) {
@@ -180,7 +180,7 @@ function show(name, where, nodes) {
   if (where.c !== undefined) steps.push([where.c, { c: where.c }]);
   if (where.f !== undefined) steps.push(["databases", where]);
   if (where.d !== undefined) steps.push(["databases", where]);
-  if (where.r !== undefined) steps.push(["repairs, first copy and audit", where]);
+  if (where.r !== undefined) steps.push(["repairs, copies, restores and audit", where]);
   if (where.w !== undefined) steps.push([`window ${where.w}`, { c: where.c, w: where.w }]);
   if (where.l !== undefined) steps.push([`lane ${where.l}`, { c: where.c, w: where.w, l: where.l }]);
   if (where.b !== undefined) steps.push([`block ${where.b}`, { c: where.c, w: where.w, l: where.l, b: where.b }]);

@@ -158,14 +158,53 @@ function databaseRow(each, named, tools) {
 
 export function records(data, where) {
   return [
-    h("div", { class: "title" }, h("div", {}, h("h1", {}, "Repairs, first copy and audit"), h("p", { class: "quiet" }, where.c))),
+    h("div", { class: "title" }, h("div", {}, h("h1", {}, "Repairs, first copy, restores and audit"), h("p", { class: "quiet" }, where.c))),
     data.repairs.length === 0 ? h("section", { class: "panel" }, empty("No repair", "`binlane verify --repair` corrects drifted rows of the target by a plan."))
       : panel("Repairs", data.more_repairs ? "the newest" : "newest first", h("div", { class: "scroll" }, h("table", { class: "cards" },
         head(["Began (UTC)"], ["State"], ["By"], ["At seqno", "num"], ["Inserted", "num"], ["Updated", "num"], ["Deleted", "num"], ["Were equal", "num"], ["Left alone", "num"], ["Took", "num"], ["Plan"]),
         h("tbody", {}, data.repairs.map(repairRow))))),
     data.first_copy === null ? h("section", { class: "panel" }, empty("No first copy", "The channel was begun by `binlane init`, on a target that held the data.")) : copyPanel(data.first_copy),
+    restores(data.restores),
+    drills(data.drills),
     audit(data.commands),
   ];
+}
+
+function restores(found) {
+  if (found.length === 0) return h("section", { class: "panel" }, empty("No restore", "`binlane restore` brings databases to a moment of the log, under names of their own."));
+  return panel("Restores", "onto this target, of databases that the channel copies, newest first", h("div", { class: "scroll" }, h("table", { class: "cards" },
+    head(["Restore"], ["Databases"], ["Base"], ["Ends at"], ["Stage"], ["Step"], ["Began (UTC)"], ["By"]),
+    h("tbody", {}, found.map((each) => h("tr", { "data-key": each.name },
+      h("th", { scope: "row", class: "break" }, each.name),
+      cell("Databases", "break", each.databases.slice(0, NAMED).map((one) => h("div", {}, one.name, h("span", { class: "faint" }, ` as ${one.final}`))), each.databases.length > NAMED ? h("div", { class: "faint" }, `and ${number(each.databases.length - NAMED)} more`) : null, each.tables.length ? h("div", { class: "faint" }, `only ${each.tables.join(", ")}`) : null),
+      cell("Base", "mono break", each.base === null ? "–" : each.base || "the log alone"),
+      cell("Ends at", "mono break", each.end, each.asked ? h("div", { class: "faint" }, clipped(each.asked, 80)) : null),
+      cell("Stage", "", pill(each.state), each.stage === each.state ? null : h("div", { class: "faint" }, each.stage)),
+      cell("Step", "wide", restoreStep(each)),
+      cell("Began", "nowrap", moment(each.began_at)), cell("By", "break", each.by || "–")))))));
+}
+
+/** Databases of a restore that are named. */
+const NAMED = 5;
+
+/** The step with its share and time left; of a restore that nobody works on the error, and what it has reached. */
+function restoreStep(each) {
+  if (each.step !== null) return [each.step, each.seconds_left === null ? null : h("span", { class: "faint nowrap" }, `, ${span(each.seconds_left)} left`), bar(each.share ?? 0)];
+  const reached = each.reached === null ? "base not loaded yet" : `reached ${each.reached}`;
+  return [h("span", { class: "break" }, reached), each.state === "interrupted" && each.error ? h("div", { class: "faint text" }, clipped(each.error, 300)) : null];
+}
+
+function drills(found) {
+  if (found.length === 0) return h("section", { class: "panel" }, empty("No drill", "`binlane drill` restores random databases and compares them with the live copy."));
+  return panel("Drills", "newest first", h("div", { class: "scroll" }, h("table", { class: "cards" },
+    head(["Drill"], ["Result"], ["Equal", "num"], ["Age", "num"], ["Took", "num"], ["Log proved", "num"], ["By"]),
+    h("tbody", {}, found.map((each) => h("tr", { "data-key": each.id },
+      h("th", { scope: "row", class: "nowrap" }, `#${each.id}`, h("div", { class: "faint" }, moment(each.started_at))),
+      cell("Result", "", pill(each.state), each.error ? h("div", { class: "faint text break" }, clipped(each.error, 300)) : null),
+      cell("Equal", "num", `${number(each.equal)} of ${number(each.databases)}`),
+      cell("Age", "num", each.age === null ? "–" : span(each.age)),
+      cell("Took", "num", each.ended_at === null ? "–" : span(each.ended_at - each.started_at)),
+      cell("Log proved", "num", bytes(each.log_bytes)), cell("By", "break", each.by)))))));
 }
 
 /** The newest commands that have changed data or decisions. */

@@ -30,6 +30,10 @@ const WORDS = {
   "Verified": "The newest verification that found the database equal: every row, or the rows of one window that changes it. None if a later verification may have found it different.",
   "Full round": "A verification of every row of every table that has not ended. It may be read in slices, between windows; its time left counts the pauses between them.",
   "Last windows": "Of the channel: seconds behind at the end of each. Of a database: row changes in the newest windows that change it.",
+  "Ends at": "The place of the log at which the restored databases stop, between two transactions.",
+  "Step": "What takes time now: the load of the dump, the log that is read, the plan, the transactions that are applied. The time left is that of this step, at its rate so far.",
+  "Age": "Time since the drill ended. A channel whose last good drill is older than alert.max_drill_age is undrilled.",
+  "Log proved": "Bytes of the archive that the drill has read to the end, and found whole.",
   "Left alone": "Rows that the source has changed since the plan was made; the next verification compares them again.",
 };
 

@@ -18,7 +18,7 @@ export function channel(data, where, tools) {
     card.mark ? verifications(data) : null,
     data.history.length ? history(data, finished, where, tools) : card.mark ? h("section", { class: "panel" }, empty("No window yet", "The first run applies the log from the watermark on.")) : null,
     data.skips.length ? skips(data, tools) : null,
-    card.mark || card.state === "new" ? h("p", { class: "links" }, h("a", { href: tools.href({ c: card.name, r: "all" }) }, "Repairs, first copy and audit")) : null,
+    card.mark || card.state === "new" ? h("p", { class: "links" }, h("a", { href: tools.href({ c: card.name, r: "all" }) }, "Repairs, first copy, restores and audit")) : null,
     data.errors.length ? errors(data, where, tools) : null,
   ].flat().filter(Boolean);
 }

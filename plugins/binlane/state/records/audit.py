@@ -83,6 +83,12 @@ def end_entry(connection: Connection, number: int, error: str = "") -> None:
     connection.execute(update(audit).where(audit.c.id == number).values(ended_at=NOW, result=result, error=error))
 
 
+def author_of(connection: Connection, channel: str, command: str) -> str:
+    """Who gave the newest command of this name; empty if the audit has none."""
+    query = select(audit.c.by_whom).where(audit.c.channel == channel, audit.c.command == command)
+    return str(connection.execute(query.order_by(audit.c.id.desc()).limit(1)).scalar_one_or_none() or "")
+
+
 def read_entries(connection: Connection, channel: str | None, *, limit: int | None) -> tuple[AuditEntry, ...]:
     """The newest rows of a channel, or of all, newest first."""
     query = select(audit).order_by(audit.c.id.desc()).limit(limit)

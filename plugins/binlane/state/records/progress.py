@@ -22,6 +22,8 @@ class RunStep(StrEnum):
     """Segments are mapped; their number is counted in the window's folder."""
     APPLY = "apply"
     """Lanes apply transactions; ``done`` is the number that was applied when they began."""
+    LOAD = "load"
+    """A restore loads its dump, before it has a channel and windows: bytes of statements. The row's window is LOAD."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, delete, insert, null, select, update
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition
@@ -107,6 +107,8 @@ class Restore:
     stage: str
     programs: RestorePrograms
     """Empty before they were read."""
+    began_at: str
+    """UTC, by the target's clock."""
 
     @property
     def names(self) -> frozenset[str]:
@@ -146,6 +148,17 @@ def read_restore(connection: Connection, name: str) -> Restore | None:
     return None if row is None else _of(row)
 
 
+def newest_restores(connection: Connection, limit: int) -> tuple[Restore, ...]:
+    """The restores of this target that began last, the newest first, without their programs; it need not have the
+    schema."""
+    if not is_table(restores, connection):
+        return ()
+    named = (restores.c.channel, restores.c.definition, restores.c.stage, restores.c.created_at)
+    query = select(*named, null().label(restores.c.programs.name))
+    rows = connection.execute(query.order_by(restores.c.created_at.desc(), restores.c.channel).limit(limit))
+    return tuple(map(_of, rows))
+
+
 def set_stage(connection: Connection, found: Restore, stage: str, programs: RestorePrograms | None = None) -> None:
     """Record a stage, and the programs with it; nothing if the restore is not at the stage any more at which it was
     ``found``: a process that was believed dead sets nothing back."""
@@ -176,4 +189,4 @@ def forget_restore(connection: Connection, name: str) -> None:
 def _of(row: Row[tuple[object, ...]]) -> Restore:
     definition = value_of(RestoreDefinition, row.definition, restores.c.definition)
     programs = optional_value_of(RestorePrograms, row.programs, restores.c.programs)
-    return Restore(row.channel, definition, row.stage, _NONE if programs is None else programs)
+    return Restore(row.channel, definition, row.stage, _NONE if programs is None else programs, str(row.created_at))

@@ -27,8 +27,12 @@ from binlane.orchestration import steps
 from binlane.orchestration.commands.verify import verify_channel
 from binlane.orchestration.request import WindowRequest
 from binlane.servers.engines import engine_of
+from binlane.state.records.audit import begin_entry
 from binlane.state.records.bootstraps import save_snapshot
+from binlane.state.records.drills import FAILED as FAILED_DRILL
+from binlane.state.records.drills import begin_drill, save_drill
 from binlane.state.records.repairs import begin_repair, save_repair
+from binlane.state.records.restores import RestoreDefinition, create_restore
 from binlane.verify.outcome import Options
 from binlane.work.files import WorkFolder
 from binlane.work.plan_job.job import InProcess, run_plan_job
@@ -38,6 +42,7 @@ from tests.integration.window.conftest import CHANNEL, Channel, run_on
 from tests.one_runner import apply_alone
 
 EDITOR, READER, STRANGER = "editor", "reader", "stranger"
+RESTORE: Final = "restore_tenant_001"
 FRESH, UNPLANNED, RUNNING, FAILED, UNREACHABLE = "fresh", "unplanned", CHANNEL, "drifted", "far_away"
 ROWS: Final = Mix(cross_database=0.04, reference=0.03, ddl=0.0, accounts=0.0, statements=0.04)
 """No DDL: what the channel in the middle of a window has applied stands in the way of the one that drifts."""
@@ -129,12 +134,20 @@ def _beside(target: PrivateServer) -> Iterator[None]:
 
 
 def _leave_records(channel: Channel) -> None:
-    """A repair, and the record of a first copy that has not ended, with hostile names."""
+    """A repair, a first copy and a restore that have not ended, and a drill, with hostile names."""
     mark = channel.status.channel.watermark
     with engine_of(channel.endpoints.target).begin() as connection:
         repair = begin_repair(connection, RUNNING, "ab" * 32, f"/work/{HOSTILE[:60]}", mark.seqno, HOSTILE[:60])
         save_repair(connection, repair, {"inserted": 1, "updated": 2, "changed_rows": 4}, done=True)
         save_snapshot(connection, RUNNING, ["tenant_001", "<b>x\u202e"], "mariadb", mark)
+        names = ("tenant_001", "<b>x\u202e"), (f"tenant_{'long' * 14}", f"back_{'long' * 14}")
+        base, end = f"/dumps/{HOSTILE[:60]}", (mark.source.file, mark.source.offset)
+        create_restore(connection, RESTORE, RestoreDefinition(
+            base, "/log/", names, (), str(mark.source), *end, HOSTILE[:60], (), "ab" * 32, ()
+        ))  # fmt: skip
+        begin_entry(connection, RESTORE, "restore", {}, by=HOSTILE[:60])
+        drill = begin_drill(connection, RUNNING, 5, base, "/log/", HOSTILE[:60])
+        save_drill(connection, drill, 6 << 20, [], FAILED_DRILL, HOSTILE[:60])
 
 
 def _pages(unplanned: str, running: str, failed: str) -> dict[tuple[str, str], Page]:

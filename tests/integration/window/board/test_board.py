@@ -2,6 +2,7 @@
 
 import hashlib
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from fastapi import Header, HTTPException
 from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
+from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 from binlane.binlog.row_values import Change, RowDecoder
@@ -25,9 +27,14 @@ from binlane.orchestration.commands.verify import verify_channel
 from binlane.orchestration.plan_file import read_plan
 from binlane.orchestration.request import WindowRequest
 from binlane.servers.engines import engine_of
+from binlane.state.leases import load_lease
 from binlane.state.positions import PlanKey
+from binlane.state.records.audit import begin_entry
+from binlane.state.records.drills import DIFFERENT, EQUAL, TenantResult, begin_drill, save_drill
 from binlane.state.records.history import read_snapshot
 from binlane.state.records.journal import record_error
+from binlane.state.records.progress import RunStep, begin_step
+from binlane.state.records.restores import RestoreDefinition, create_restore
 from binlane.verify.outcome import Options
 from binlane.work.files import WorkFolder
 from binlane.work.plan_job.job import InProcess, run_plan_job
@@ -600,3 +607,50 @@ def test_a_cookie_alone_never_acts(channel: Channel, headers: dict[str, str], ex
     assert program.post(f"{API}/resume", headers={"Authorization": "Bearer x"}).status_code == 200
     for none in ("Bearer", "Bearer ", "Basic x"):
         assert program.post(f"{API}/resume", headers={"Authorization": none}).status_code == 403
+
+
+def test_restores_and_drills_are_shown_to_who_may_read_the_channel_of_their_databases(
+    channel: Channel,
+) -> None:
+    channel.write_channel('[filter]\nexclude_databases = ["audit*"]\n')
+    channel.init()
+    engine = engine_of(channel.endpoints.target)
+
+    def restore(name: str, database: str, tables: tuple[str, ...] = ()) -> None:
+        given = RestoreDefinition(
+            "/dumps/d.sql", "/log/", ((database, "back"),), tables, "b.000001:4", "b.000001", 900, "now", (), "", ()
+        )
+        with engine.begin() as connection:
+            create_restore(connection, name, given)
+            begin_entry(connection, name, "restore", {}, by="anna")
+
+    client = client_of(channel)
+    assert [get(client, f"{API}/records")[each] for each in ("restores", "drills")] == [[], []]
+    restore("r1", "tenant_1", ("orders",))
+    restore("r2", "audit_1")
+    begin_step(engine, "r1", RunStep.LOAD, RunStep.LOAD, done=5 << 20, total=10 << 20)
+    with engine.connect() as held:
+        held.execute(text("SELECT GET_LOCK(:name, 0)"), {"name": load_lease("r1")})
+        [found] = get(client, f"{API}/records", EDIT)["restores"]
+    left = found.pop("seconds_left")
+    assert left >= 0
+    assert 0 < found.pop("began_at") - time.time() + 3600 < 7200
+    seen = {
+        "name": "r1", "databases": [{"name": "tenant_1", "final": "back"}], "tables": ["orders"],
+        "end": "b.000001:900", "reached": None, "stage": "loading", "state": "running",
+        "step": "loading the dump: 5.0 MiB of 10.0 MiB", "share": 0.5, "by": "anna",
+    }  # fmt: skip
+    assert found == seen | {"base": "/dumps/d.sql", "asked": "now", "error": ""}
+    [found] = get(client, f"{API}/records", READ)["restores"]
+    assert (found["base"], found["asked"], found["error"], found["state"]) == (None, None, None, "interrupted")
+
+    tenants = [TenantResult("a", "a_1", "", "", "", 1, 1, 1, 1.0, state, (), "") for state in (EQUAL, EQUAL, DIFFERENT)]
+    with engine.begin() as connection:
+        number = begin_drill(connection, CHANNEL, 5, "/dumps/d.sql", "/log/", "anna")
+        save_drill(connection, number, 6 << 20, tenants, DIFFERENT, "row 5")
+        connection.execute(text("UPDATE binlane.drills SET ended_at = ended_at - INTERVAL 2 DAY"))
+    [drill] = get(client, f"{API}/records", READ)["drills"]
+    assert (drill["state"], drill["equal"], drill["databases"], drill["error"]) == (DIFFERENT, 2, 3, None)
+    assert 172_800 <= drill["age"] < 172_900
+    [drill] = get(client, f"{API}/records", EDIT)["drills"]
+    assert drill["error"] == "row 5"

@@ -23,6 +23,7 @@ from tests.integration.window.board.board_scene import (
     FAILED,
     HOSTILE,
     READER,
+    RESTORE,
     RUNNING,
     UNREACHABLE,
     Page,
@@ -458,7 +459,7 @@ def test_a_database_is_found_from_the_list_and_its_numbers_are_explained(look: L
     assert [each for each in watch.found if "404" not in each] == []
 
 
-def test_repairs_and_a_first_copy_are_shown_and_their_names_do_nothing(
+def test_repairs_a_first_copy_and_restores_are_shown_and_their_names_do_nothing(
     look: Look, pages: dict[tuple[str, str], Page]
 ) -> None:
     tab, watch = look.tab(READER)
@@ -466,6 +467,13 @@ def test_repairs_and_a_first_copy_are_shown_and_their_names_do_nothing(
     row = tab.locator("main tbody tr").first
     assert row.locator("td[data-label=Updated]").inner_text() == "2"
     assert row.locator("td[data-label='Left alone']").inner_text() == "4"
+    restore = tab.locator(f"tr[data-key={RESTORE}]")
+    assert restore.locator("td[data-label=Databases] div").first.inner_text() == "tenant_001 as <b>x\\u202e"
+    assert restore.locator("td[data-label=Stage]").inner_text().split("\n")[0] == "interrupted"
+    assert restore.locator("td[data-label=Base]").inner_text() == "\u2013"
+    drill = tab.locator("section.panel:has(h2:text-is('Drills')) tbody tr")
+    assert drill.locator("td[data-label=Result]").inner_text() == "failed"
+    assert drill.locator("td[data-label=Equal]").inner_text() == "0 of 0"
     shown = tab.locator("main").inner_text()
     assert "<b>x\\u202e, tenant_001" in shown
     assert "\u202e" not in shown

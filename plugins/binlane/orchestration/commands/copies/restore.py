@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from binlane.activity import doing
 from binlane.apply.refusals import target_errors
@@ -23,10 +23,9 @@ from binlane.bootstrap.sessions import Session, answering, definition_session, w
 from binlane.choices import FROM_LOG
 from binlane.config import ChannelConfig, load_channel, require_channel_name
 from binlane.connections import Endpoints, Resolver, environment_resolver
-from binlane.errors import BinlaneError, ConfigError, PositionError, TableMismatchError, WindowBusyError
-from binlane.health.progress import Stage, stage_of
+from binlane.errors import ConfigError, PositionError, TableMismatchError, WindowBusyError
 from binlane.lazy_dataclass import dataclass
-from binlane.model import LogPosition, TableKey, plural
+from binlane.model import TableKey, plural
 from binlane.orchestration.announcing.redaction import redacted
 from binlane.orchestration.audited import audited
 from binlane.orchestration.commands.channel import load
@@ -57,6 +56,7 @@ from binlane.orchestration.commands.copies.restore_windows import apply_windows
 from binlane.orchestration.extraction.window_reading import source_of
 from binlane.orchestration.report import moment
 from binlane.orchestration.request import NOW
+from binlane.orchestration.step_progress import told_load
 from binlane.orchestration.terminal import Grid, Terminal, View
 from binlane.restore.dump import Dump, dump_of
 from binlane.restore.dump_load import DumpLoad
@@ -80,9 +80,9 @@ from binlane.source.older_sessions import highest_older_session
 from binlane.source.start_position import begin
 from binlane.state import tables
 from binlane.state.channels import Channel, Watermark, create_channel, has_channel, read_channel
-from binlane.state.leases import bootstrap_lease, holder, load_lease, restores_lease
+from binlane.state.leases import bootstrap_lease, load_lease, restores_lease
 from binlane.state.migrations.upgrade import create
-from binlane.state.records.history import read_snapshot
+from binlane.state.records.progress import RunStep, begin_step
 from binlane.state.records.restores import (
     COMPLETE,
     EXTENDING,
@@ -104,7 +104,6 @@ from binlane.state.records.restores import (
     unfinished,
 )
 from binlane.state.target_record import record_target
-from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import Window, drop_unplanned, read_open_window
 from binlane.work.files import WorkFolder
 
@@ -198,6 +197,8 @@ def _begin(plan: RestorePlan) -> None:
             raise ConfigError(f"{plan.file}: expected no such file, found one: another restore has begun") from None
         with engine_of(target).begin() as connection:
             create_restore(connection, plan.name, plan.definition)
+        if plan.dump is not None:
+            begin_step(engine_of(target), plan.name, RunStep.LOAD, RunStep.LOAD, total=plan.dump.size)
 
 
 def extend(
@@ -435,7 +436,7 @@ def _load_dump(running: _Running, found: Restore, own: Session, session: Session
     loading = DumpLoad(own, version_number(version), definition.base, names, definition.definers, catalogue=session)
     loading.tables = frozenset(definition.tables)
     loading.server = dump.server()
-    loading.run(dump.statements(usual_mode))
+    loading.run(told_load(running.endpoints.target, running.name, dump.statements(usual_mode)))
     running.notes += dump.beliefs()
     _require_counts(session, dump, names, definition.tables)
     running.notes += [*loading.notes, *filter(None, [inexact_notice(loading.inexact)])]
@@ -699,91 +700,3 @@ def drop_replaced(
 
 def _kept(found: Restore) -> str:
     return ", ".join(kept for _, kept in found.definition.replaced)
-
-
-def restores(channels: Path, *, as_json: bool, resolve: Resolver | None = None) -> View:
-    """All restores that have a file, with their progress."""
-    rows = [_standing(file.stem, channels, resolve) for file in sorted(folder_of(channels).glob("*.toml"))]
-    if as_json:
-        return json.dumps([_standing_object(each) for each in rows], indent=1)
-    grid = Grid(plural(len(rows), "restore")).columns("restore", "databases")
-    grid.columns("stage", "progress", "reached", "end")
-    for each in rows:
-        found, reached = each.found, "-" if each.reached is None else str(each.reached)
-        if found is None:
-            grid.row(each.name, each.problem, "not begun", "-", "-", "-")
-            continue
-        databases = ", ".join(f"{old} as {final}" for old, final in found.definition.databases)
-        grid.row(each.name, databases, found.stage, one_line(each.progress), reached, str(found.definition.end))
-    return grid
-
-
-@dataclass(frozen=True, slots=True)
-class _Standing:
-    """How far a restore is."""
-
-    name: str
-    found: Restore | None
-    reached: LogPosition | None
-    problem: str = ""
-    """Why its target could not be asked."""
-    is_running: bool = False
-    step: Stage | None = None
-    """Of its window."""
-    error: str = ""
-    """What its window stands at."""
-
-    @property
-    def progress(self) -> str:
-        """For people."""
-        if self.found is None or self.found.stage == COMPLETE:
-            return "-"
-        if not self.is_running:
-            why = f": {self.error}" if self.error else ""
-            return f"interrupted{why}"
-        return "running" if self.step is None else f"running: {self.step.told}"
-
-
-def _standing(name: str, channels: Path, resolve: Resolver | None) -> _Standing:
-    try:
-        folder = folder_of(channels)
-        if not (folder / f"{name}.toml").exists():
-            raise ConfigError(f"{folder}: expected the file of a restore {name}, found none; `binlane restore --list`")
-        channel, endpoints = load(name, folder, resolve)
-        engine = engine_of(endpoints.target)
-        with target_errors(str(endpoints.target)), engine.connect() as connection:
-            found = recorded(endpoints.target, channel)
-            if found is None:
-                return _Standing(name, None, None)
-            leases = (bootstrap_lease(name), load_lease(name))
-            is_running = any(holder(connection, lease) is not None for lease in leases)
-            if not has_channel(connection, name):
-                return _Standing(name, found, None, is_running=is_running)
-            snapshot = read_snapshot(engine, name, last_windows=2)
-            step = stage_of(snapshot, WindowFolders(channel.work.uri, name)) if is_running else None
-            error = "" if snapshot.standing_error is None else snapshot.standing_error.text
-            return _Standing(name, found, snapshot.status.channel.watermark.source, "", is_running, step, error)
-    except BinlaneError as exc:
-        # one target that does not answer hides no other restore
-        return _Standing(name, None, None, f"{type(exc).__name__}: {exc}")
-
-
-def _standing_object(each: _Standing) -> Mapping[str, Any]:
-    found = each.found
-    if found is None:
-        steps = [] if each.problem else [f"binlane restore --drop {each.name}"]
-        return {"name": each.name, "stage": None, "problem": each.problem, "next_steps": steps}
-    step = "drop" if found.stage == COMPLETE else "continue"
-    return {
-        "name": each.name,
-        "stage": found.stage,
-        "databases": dict(found.definition.databases),
-        "end": str(found.definition.end),
-        "reached": None if each.reached is None else str(each.reached),
-        "running": each.is_running,
-        "progress": None if each.step is None else each.step.text,
-        "share": None if each.step is None else each.step.share,
-        "seconds_left": None if each.step is None else each.step.left,
-        "error": each.error or None,
-        "next_steps": [f"binlane restore --{step} {each.name}"],
-    }

@@ -118,28 +118,16 @@ def request_of(form: RestoreForm, channel: ChannelConfig) -> RestoreRequest:
 def require_copied(channel: ChannelConfig, databases: Iterable[str], tables: Collection[str]) -> None:
     """Raises ConfigError for a database, or ``tables`` of it, that the channel's filter leaves out, wholly or in
     part."""
-    from binlane.model import TableKey
-    from binlane.shards.selection import Extent, Selection
+    from binlane.health.restores import left_out
 
-    rules = channel.filter
-    # whether the case of names counts is the target's to say: a name has to pass either way
-    selections = [
-        Selection(rules.include_databases, rules.exclude_databases, rules.include_tables, rules.exclude_tables, folds)
-        for folds in (False, True)
-    ]
-    for name in databases:
-        for selection in selections:
-            extent, rule = selection.database(name)
-            if tables and extent is not Extent.NONE:
-                rule = next((out for table in tables if (out := selection.table(TableKey(name, table)))), None)
-                extent = Extent.ALL if rule is None else Extent.SOME
-            if extent is not Extent.ALL:
-                which = "tables that" if tables else "a database that"
-                raise ConfigError(
-                    f"databases: expected {which} the channel {channel.name} copies as a whole, found {name} ({rule}): "
-                    f"whoever may restore by the channel's form gets what the channel has; use `binlane restore` on a "
-                    f"machine that has the servers' connections, or change [filter] of {channel.file}"
-                )
+    if (found := left_out(channel, databases, tables)) is not None:
+        name, rule = found
+        which = "tables that" if tables else "a database that"
+        raise ConfigError(
+            f"databases: expected {which} the channel {channel.name} copies as a whole, found {name} ({rule}): "
+            f"whoever may restore by the channel's form gets what the channel has; use `binlane restore` on a "
+            f"machine that has the servers' connections, or change [filter] of {channel.file}"
+        )
 
 
 def require_allowed(channel: ChannelConfig, definition: RestoreDefinition) -> None:
