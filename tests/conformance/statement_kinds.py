@@ -260,13 +260,23 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "`#UNKNOWN`: serialized, because the log does not list what they touch",
         f"{proofs.EVENT_FILTER}::test_a_mariadb_statement_is_placed_by_its_text_or_not_at_all",
     ),
+    refused(
+        "A statement that binlane does not read to its end",
+        "refused by name, with the word at which reading stopped; filter.allow_statements takes such statements by the "
+        "name UNREAD in a channel without rules for databases, tables, kinds and names",
+        _UNSUPPORTED,
+        "tests/security/test_unread_texts.py::test_no_text_is_sent_that_is_not_read",
+        "tests/security/test_unread_texts.py::test_the_refusal_says_where_reading_stopped_and_what_to_do",
+        "tests/security/test_unread_texts.py::test_a_channel_that_promises_nothing_takes_them_by_name",
+    ),
     supported(
-        "CREATE VIEW, and CREATE TABLE .. SELECT, of a query that binlane does not read",
-        "`#UNKNOWN`: serialized, and looked at by all of its words",
-        f"{proofs.EVENT_FILTER}::test_a_mysql_statement_is_placed_by_its_list_and_its_text",
-        "tests/unit/sql/parse/test_statements.py::test_the_view_of_a_query_that_is_not_read_is_known",
-        "tests/unit/sql/parse/test_statements.py::test_a_table_that_a_query_fills_is_known_whatever_is_read",
-        "tests/security/test_function_names.py::test_no_call_means_another_function_on_the_target",
+        "Grammar of the servers' own: IF(VALUES(a) > a, ..), CAST(a AS UNSIGNED INT), GROUP BY a DESC, CREATE TABLE .. "
+        "TABLE t, JSON DUALITY VIEW, MariaDB's IGNORE as a value, INET6, ROWS EXAMINED and CYCLE",
+        "read by readers of their clauses",
+        "tests/unit/sql/parse/test_statements.py::test_what_the_servers_take_and_sqlglot_does_not_is_read",
+        "tests/unit/sql/parse/test_statements.py::test_what_mariadb_alone_takes_is_read",
+        "tests/unit/sql/parse/test_statements.py::test_views_of_documents_are_read",
+        "tests/unit/sql/parse/test_statements.py::test_a_name_that_is_a_word_of_a_clause_hides_no_table",
     ),
     supported(
         "LOAD DATA",

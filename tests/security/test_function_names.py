@@ -15,7 +15,6 @@ from binlane.precheck.situation import situation
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import Channel, ChannelOf, run_on
-from tests.unit.sql.parse.test_statements import NOT_READ
 
 FILTER: Final = '[filter]\ninclude_databases = ["app"]\n'
 UNSAFE: Final = "allow_unsafe = true\n"
@@ -52,12 +51,7 @@ ATTACKS: Final = {
         ("CREATE VIEW v AS SELECT nvl(1, 2) AS x FROM t WHERE DEFAULT(n) IS NULL",),
         "ROW",
     ),
-    "view-that-is-not-read": Attack(
-        _TO_MARIADB, "nvl(a INT, b INT)", (f"CREATE VIEW v AS SELECT nvl(1, 2) AS x, {NOT_READ} AS y",), "ROW"
-    ),
-    "table-of-a-query-that-is-not-read": Attack(
-        _TO_MARIADB, "nvl(a INT, b INT)", (f"CREATE TABLE u SELECT nvl(1, 2) AS x, {NOT_READ} AS y",)
-    ),
+    "table-of-a-query": Attack(_TO_MARIADB, "nvl(a INT, b INT)", ("CREATE TABLE u SELECT nvl(1, 2) AS x",)),
     "stored-on-the-target-alone": Attack(_TO_MYSQL, "nvl(a INT, b INT)", ("INSERT INTO t (n) VALUES (NVL(1, 2))",)),
     "newer-version": Attack(("mariadb", "11.8"), "kdf(a INT, b INT)", ("INSERT INTO t (n) VALUES (kdf(1, 2))",)),
     "prepared-without-ignore-space": Attack(

@@ -168,7 +168,7 @@ def test_a_list_of_databases_is_no_proof_of_what_is_not_read(channel_of: Channel
         _read_from(channel, tmp_path / str(number), _log("mysql", (), last, status=b"\x0c\1app\0"))
         run_on(channel.target, "INSERT INTO other.victim VALUES (7)", log=False)
 
-        with pytest.raises(BinlaneError, match=r"is not read .* other \(exclude_databases"):
+        with pytest.raises(BinlaneError, match="reads to its end"):
             channel.run()
 
         assert channel.target.query("SELECT * FROM other.victim") == [(7,)]

@@ -240,7 +240,8 @@ class FilterConfig:
         TEXTS,
         (),
         "Kinds of statements that are applied although no server logs them, or although [a variable's name may have "
-        "made them](security.md#names-of-variables). [The kinds](security.md#statements-that-no-server-logs).",
+        "made them](security.md#names-of-variables). [The kinds](security.md#statements-that-no-server-logs). "
+        '"UNREAD": statements that binlane [does not read to their end](security.md#statements-that-are-not-read).',
     )
 
 

@@ -16,7 +16,7 @@ from binlane.schema.model import Schema
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Selection
 from binlane.shards.shard_list import parse_shard_list
-from binlane.sql.logged_kinds import NOT_LOGGED
+from binlane.sql.logged_kinds import ALLOWABLE
 from binlane.work.files import WorkFolder
 from binlane.work.plan_inputs import read_inputs
 
@@ -31,8 +31,8 @@ def selection_of(channel: ChannelConfig, schema: Schema) -> Selection:
     """
     rules = channel.filter
     for kind in rules.allow_statements:
-        if kind not in NOT_LOGGED:
-            known = ", ".join(NOT_LOGGED)
+        if kind not in ALLOWABLE:
+            known = ", ".join(ALLOWABLE)
             raise ConfigError(f"{channel.file}: filter.allow_statements: expected kinds of {known}, got {kind!r}")
     return Selection(
         include_databases=rules.include_databases,

@@ -5,7 +5,7 @@ Row events name their tables, so their databases are exact. A statement's databa
 tables behind views, triggers and routines, but neither foreign key parents nor the tables that a new view selects from,
 nor the databases of the views and routines themselves: where a window has statements, their definitions are serialized.
 MariaDB logs no list: there, a statement that changes rows is known only if it names tables of one database, without
-views, routines and triggers. Every other statement is ``#UNKNOWN`` and serialized (docs/invariants.md, 3 and 6).
+views, routines and triggers. Every other statement is ``#UNKNOWN`` and serialized (docs/invariants.md, 3).
 """
 
 from __future__ import annotations
@@ -107,6 +107,8 @@ class EventMetadataFilter:
         facts = statement.facts
         if self._lists_databases and statement.too_many_databases:
             return "more than 16 databases"
+        if facts.kind is StatementKind.DDL and facts.reason is not None:
+            return facts.reason
         if facts.defines_programs and self._lists_databases and self._schema.changes_by_statements:
             return "a view or routine that statements may reach without naming it"
         listed = bool(self._listed(statement))

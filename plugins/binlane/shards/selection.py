@@ -59,7 +59,7 @@ class Selection:
     """The policy for statements and deleted rows by kind (``statement_kinds``), ascending. Kinds that the channel's
     file does not name are applied."""
     allowed: tuple[str, ...] = ()
-    """Kinds of ``logged_kinds.NOT_LOGGED`` that are applied instead of refused."""
+    """Kinds of ``logged_kinds.ALLOWABLE`` that are applied instead of refused."""
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Selection:
@@ -145,12 +145,15 @@ class Selection:
         if not self.selects or facts.kind in (StatementKind.TRANSACTION, StatementKind.GLOBAL):
             return None
         known = frozenset(listed or ()) - {""}
+        if not facts.is_read:  # what is not left out is refused
+            rules = [self.database(name) for name in sorted(known)]
+            return rules[0][1] if rules and all(extent is Extent.NONE for extent, _ in rules) else None
         verdicts = {str(key): self.table(key) for key in facts.tables}
         covered = {key.database for key in facts.tables}
         # to make a view, MariaDB may call its functions
         changes = facts.kind is not StatementKind.DDL or facts.create_select
         calls = bool(facts.views) and facts.routines_used
-        hidden = _hidden(facts) if changes or facts.kind is StatementKind.UNKNOWN else None
+        hidden = "it calls a routine" if changes and facts.routines_used else None
         for name in sorted(facts.databases | known):
             if name in covered and (hidden is None or name not in known):
                 continue
@@ -178,13 +181,6 @@ def _by_kinds(rules: Selection, kinds: frozenset[str]) -> str | None:
     if ignored and applied:
         raise Undecided(f"it is of two kinds: {applied[0]}, which the filter takes, and {ignored[0]}, which it ignores")
     return f'kinds.{ignored[0]} = "{FilterPolicy.IGNORE}"' if ignored else None
-
-
-def _hidden(facts: StatementFacts) -> str | None:
-    """Why a statement's text does not show everything that it changes; None if it does."""
-    if facts.kind is StatementKind.UNKNOWN:
-        return facts.reason or "it is not read"
-    return "it calls a routine" if facts.routines_used else None
 
 
 def _why(hidden: str | None, drops_database: bool) -> str:

@@ -18,7 +18,7 @@ from typing import Final
 from binlane.model import Flavor, TableKey
 from binlane.schema.letter_case import lower
 from binlane.sql.parse.cursor import is_symbol
-from binlane.sql.parse.facts import StatementFacts, StatementKind
+from binlane.sql.parse.facts import UNREAD, StatementFacts, StatementKind
 from binlane.sql.parse.lexer import UNDECODED, Dialect, Token, TokenKind, Unreadable, lex
 from binlane.sql.parse.set_statement import clause_of
 
@@ -83,8 +83,9 @@ NOT_LOGGED: Final = (
     *("SET", "SET GLOBAL", "SHOW", "SHUTDOWN", "START", "STOP", SYSTEM_TABLES, "UNINSTALL", "UNLOCK", "USE", OTHER),
     VARIABLES,
 )
-"""Kinds that servers do not log, and those of which a server's log is no proof; their names are the values of
-``filter.allow_statements``."""
+"""Kinds that servers do not log, and those of which a server's log is no proof."""
+ALLOWABLE: Final = (*NOT_LOGGED, UNREAD)
+"""The values of ``filter.allow_statements``."""
 
 _SECOND: Final[Mapping[str, frozenset[str]]] = {
     "ALTER": frozenset({*_OBJECTS.split(), "INSTANCE", "LOGFILE", "RESOURCE", "SERVER", "UNDO"}),
@@ -145,6 +146,12 @@ def not_logged(
     if kind == _CALL and dialect.flavor is Flavor.MYSQL and version < _LAST_CALL:
         return None
     return kind if kind in NOT_LOGGED else OTHER
+
+
+def unread_kind(kind: str | None) -> str:
+    """By which name a channel's file allows a statement that is not read. ``kind``: of ``not_logged``, of which its
+    tables alone are no kind of their own."""
+    return UNREAD if kind is None or kind == SYSTEM_TABLES else kind
 
 
 def _changes_servers_own(text: str, facts: StatementFacts, database: str | None, dialect: Dialect) -> bool:

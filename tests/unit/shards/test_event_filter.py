@@ -12,6 +12,7 @@ from binlane.schema.dependencies import SchemaFacts
 from binlane.schema.letter_case import LetterCase
 from binlane.shards.event_filter import EventMetadataFilter, LoggedStatement, TransactionShards
 from binlane.sql.parse.analyze import StatementFacts, analyze
+from binlane.sql.parse.facts import LOADABLE_OR_STORED
 
 SCHEMA = SchemaFacts(
     views=frozenset({TableKey("a", "v")}),
@@ -105,7 +106,7 @@ def test_a_mariadb_statement_is_placed_by_its_text_or_not_at_all(sql: str, expec
     assert mariadb(sql) == expected
 
 
-DUALITY = unknown("an object of a kind that this version does not know")
+DUALITY = unknown("a routine")
 MYSQL = [
     ("INSERT INTO t SELECT * FROM b.u", ("a", "b"), TransactionShards(frozenset({"a", "b"}), "cross-database")),
     ("INSERT INTO v VALUES (1)", ("b",), TransactionShards(frozenset({"a", "b"}), "cross-database")),
@@ -120,6 +121,7 @@ MYSQL = [
     ("gibberish", ("",), unknown("a statement that logs are not known to hold")),
     ("DELETE FROM tr", None, unknown("a table with triggers")),
     ("CREATE USER u", ("mysql",), GLOBAL),
+    ("DROP FUNCTION f", ("a",), unknown(LOADABLE_OR_STORED)),
     ("TRUNCATE t", None, one("a")),
     ("CREATE TABLE t LIKE b.u", None, TransactionShards(frozenset({"a", "b"}), "ddl")),
     ("CREATE TABLE t (x INT REFERENCES b.p (id))", ("a",), TransactionShards(frozenset({"a", "b"}), "ddl")),

@@ -34,6 +34,7 @@ from binlane.sql.requirements import (
 )
 
 CASES = [
+    ("DROP FUNCTION f", {("object or account of somebody", "function d.f", "")}),
     ("CREATE TABLE t (id INT, j JSON)", {("JSON column", "d.t.j", "")}),
     ("CREATE TABLE t (`j` json NOT NULL, b INT)", {("JSON column", "d.t.j", "")}),
     ("ALTER TABLE x.t ADD COLUMN j JSON AFTER id", {("JSON column", "x.t.j", "")}),
@@ -143,7 +144,6 @@ LOOKS_LIKE_IT = [
     "CREATE FUNCTION f RETURNS STRING SONAME 'f.so'",
     "CREATE PROCEDURE p() SELECT 5",
     "DROP TRIGGER g",
-    "DROP FUNCTION f",
     "INSERT INTO t (a) SELECT returning_ FROM s ON DUPLICATE KEY UPDATE a = VALUES(a)",
     "INSERT INTO t SELECT a AS x FROM s",
     "CREATE TABLE t (j VARCHAR(9) DEFAULT '->', b TEXT DEFAULT ('x'), c BLOB DEFAULT NULL, d INT DEFAULT 5, text INT)",

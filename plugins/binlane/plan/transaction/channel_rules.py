@@ -25,6 +25,16 @@ class ChannelRules:
     """Collations on the target in place of those that it lacks."""
 
     @property
+    def promises(self) -> bool:
+        """Whether the rules say of a statement what it may be about: databases, tables or kinds."""
+        return self.selection.looks_at_statements or bool(self.renaming)
+
+    def takes_unread(self, kind: str) -> bool:
+        """Whether statements are applied that binlane does not read: the channel's file allows them by this name of
+        ``logged_kinds.unread_kind``, and promises nothing."""
+        return kind in self.selection.allowed and not self.promises
+
+    @property
     def selects(self) -> bool:
         """Whether some tables of the target are not the channel's."""
         return self.selection.selects or bool(self.renaming)

@@ -50,13 +50,14 @@ from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection, Undecided
 from binlane.sql.charset import client_charset, decoded, dialect_of, is_read
 from binlane.sql.invoker import as_invoked
-from binlane.sql.logged_kinds import SYSTEM_TABLES, VARIABLES, not_logged, spliced_databases
+from binlane.sql.logged_kinds import SYSTEM_TABLES, VARIABLES, not_logged, spliced_databases, unread_kind
 from binlane.sql.logged_query import executed_query
 from binlane.sql.other_family import as_in_family, null_as_in_mariadb, read_under_another_mode
 from binlane.sql.other_readings import SPLITTING, WAY_ON
-from binlane.sql.parse.analyze import StatementFacts, StatementKind, analyze
+from binlane.sql.parse.analyze import StatementFacts, StatementKind, analyze, last_word
 from binlane.sql.parse.cursor import NAMES_NO_DATABASE, is_symbol
 from binlane.sql.parse.engines import LOCAL_ENGINES, engine_places, has_computed_default
+from binlane.sql.parse.facts import UNREAD
 from binlane.sql.parse.lexer import (
     AMBIGUOUS,
     BLANK_IN_NAME,
@@ -325,9 +326,11 @@ class _Dissection:
             _refuse(event, self.log, f"a text that may be another statement in another character set ({WAY_ON}), which")
         if rule is not None:
             return FilteredPart(rule, None, RowCounts())
-        self._check_kind(event, query, facts, context)
+        kind = self._check_kind(event, query, facts, context)
         self._check(event, query, facts)
         self._check_database(event, query, facts, context)
+        if not (facts.is_read or self.log.rules.takes_unread(unread_kind(kind))):
+            self._refuse_unread(event, query, facts, context)
         facts = error_outcome.with_open_order(facts, query, context, source.flavor)
         with self._naming(event):
             sql = without_transaction_clause(query.sql) if facts.rows_follow else query.sql
@@ -387,9 +390,9 @@ class _Dissection:
             "see docs/filters.md#what-is-refused for what to do"
         )
 
-    def _check_kind(self, event: RawEvent, query: Query, facts: StatementFacts, context: SessionContext) -> None:
-        """Raises UnsupportedEventError for a kind of statement that no server logs, or that changes the server's own
-        tables, unless the channel allows it."""
+    def _check_kind(self, event: RawEvent, query: Query, facts: StatementFacts, context: SessionContext) -> str | None:
+        """The kind of a statement that no server logs, or that changes the server's own tables, and that the channel
+        allows; None for any other one. Raises UnsupportedEventError if the channel does not allow it."""
         if not is_read(query.sql, context):
             _refuse(event, self.log, f"a statement in a client character set that is not read {_WAY_ON_OF_SETS},")
         if facts.reason == NAMES_A_FILE:
@@ -406,6 +409,7 @@ class _Dissection:
             )
         if VARIABLES not in self.log.selection.allowed:
             self._check_spliced(event, query, facts, context)
+        return kind
 
     def _check_spliced(self, event: RawEvent, query: Query, facts: StatementFacts, context: SessionContext) -> None:
         """Raises UnsupportedEventError for a program's statement that may be another one than the source has run."""
@@ -421,6 +425,18 @@ class _Dissection:
             "the window was written; find the program (BEGIN NOT ATOMIC leaves none): if no variable of it has a quote "
             f'in its name, set filter.allow_statements = ["{VARIABLES}"] in the channel\'s file, or log such '
             "statements as rows (binlog_format = ROW); see docs/security.md#names-of-variables"
+        )
+
+    def _refuse_unread(self, event: RawEvent, query: Query, facts: StatementFacts, context: SessionContext) -> NoReturn:
+        """Nobody knows what a statement changes that is not read to its end, and whoever has looked at its words alone
+        has overlooked something each time."""
+        text, dialect = decoded(query.sql, context), dialect_of(context, self.log.format.flavor)
+        word = last_word(text, database=context.database, dialect=dialect)
+        place = f"reading stops at {shown(word)!r} ({facts.reason})" if word else f"{facts.reason}"
+        raise UnsupportedEventError(
+            f"{self.log.where(event)}{type_name(event.header.type_code)}: expected a statement that binlane reads to "
+            f"its end, found {shown(text)!r}: {place}; nothing of the window was written; {WAY_ON_OF_UNREAD}"
+            f"{'' if self.log.rules.promises else OR_ALLOW_UNREAD}; see docs/security.md#statements-that-are-not-read"
         )
 
     def _in_modes_of_the_target(self, event: RawEvent, context: SessionContext) -> SessionContext:
@@ -528,6 +544,13 @@ _WAY_ON_OF_ENGINES: Final = (
 _WAY_ON_OF_INTERVALS: Final = (
     "(write a number there; for this one, skip it and make the table on the target by hand, by what SHOW CREATE TABLE "
     "shows on the source)"
+)
+WAY_ON_OF_UNREAD: Final = (
+    "write it in another form on the source, or log such changes as rows (binlog_format=MIXED or ROW); for this one, "
+    "skip it and run on the target what the source has executed (docs/control.md)"
+)
+OR_ALLOW_UNREAD: Final = (
+    f', or set filter.allow_statements = ["{UNREAD}"] in the channel\'s file, which sends such statements as they are'
 )
 _SKIP: Final = "for this one, skip it and run on the target what the source has executed"
 _WAY_ON_OF_SETS: Final = f"(write it behind SET NAMES utf8mb4; {_SKIP})"

@@ -14,10 +14,10 @@ from binlane.binlog.query import Query
 from binlane.binlog.rows import ROWS_KINDS, RowsKind
 from binlane.binlog.rows_payload import ending_statement, ends_statement
 from binlane.model import Flavor, RowCounts, SessionContext, TableKey
-from binlane.plan.transaction.own_state import own_schema, qualifiers, replica_state
+from binlane.plan.transaction.own_state import own_schema, replica_state
 from binlane.plan.transaction.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
 from binlane.schema.letter_case import LetterCase
-from binlane.shards.selection import Extent, Selection, Undecided
+from binlane.shards.selection import Extent, Selection
 from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.grant_scope import GrantScope, scope_of_statement
 from binlane.sql.parse.facts import StatementFacts, StatementKind
@@ -44,10 +44,7 @@ def decide(
         and (rule := _of_scope(selection, text, context.database, dialect)) is not None
     ):
         return rule
-    rule = selection.statement(facts, listed, kinds_of(text, facts, dialect))
-    if rule is None and facts.kind is StatementKind.UNKNOWN and selection.selects:
-        _check_names(selection, text, facts, context.database or "", dialect)
-    return rule
+    return selection.statement(facts, listed, kinds_of(text, facts, dialect))
 
 
 def _of_scope(selection: Selection, text: str, database: str | None, dialect: Dialect) -> str | None:
@@ -66,21 +63,6 @@ def _of_scope(selection: Selection, text: str, database: str | None, dialect: Di
         extent, rule = selection.database(scope.database)
         return rule if extent is Extent.NONE else None
     return selection.table(TableKey(scope.database, scope.table))
-
-
-def _check_names(selection: Selection, text: str, facts: StatementFacts, database: str, dialect: Dialect) -> None:
-    """Raises Undecided for a statement that is not read, if its text may name what the filter leaves out: a list of its
-    databases is only as true as the log."""
-    tokens: list[Token] = []
-    try:
-        lex(text, dialect, tokens)
-    except Unreadable:
-        raise Undecided(f"a statement of which the filter cannot tell the tables ({facts.reason})") from None
-    for name in sorted({*qualifiers(tokens), database} - {""}):
-        extent, rule = selection.database(name)
-        if extent is not Extent.ALL:
-            place = "whose default database is" if name == database else "which may name the database"
-            raise Undecided(f"a statement that is not read ({facts.reason}), {place} {name} ({rule})")
 
 
 def without_filtered(

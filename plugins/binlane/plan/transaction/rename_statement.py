@@ -61,8 +61,6 @@ def renamed_statement(part: StatementPart, renaming: Renaming, flavor: Flavor, r
         if (why := renaming.refusal(name)) is not None:
             raise Unsafe(why)
     changed = sorted(name for name in named | ({default} if default else set()) if renaming.changes(name))
-    if facts.kind is StatementKind.UNKNOWN:
-        raise Unsafe(f"a statement whose names cannot be determined ({facts.reason or 'it is not parsed'})")
     if changed and facts.kind is StatementKind.LOAD_DATA:
         raise Unsafe(f"LOAD DATA over {changed[0]}, which the channel renames")
     if changed and facts.temporary:

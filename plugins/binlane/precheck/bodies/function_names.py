@@ -26,7 +26,7 @@ from binlane.safe_text import shown
 from binlane.schema.compare import Severity
 from binlane.servers.function_answers import NOT_OWN, NOTHING_PREPARED
 from binlane.sql.logged_statement import LoggedText
-from binlane.sql.parse.cursor import Cursor, is_symbol
+from binlane.sql.parse.cursor import Cursor, find_word, is_symbol
 from binlane.sql.parse.definitions import query_start
 from binlane.sql.parse.engines import defines_table
 from binlane.sql.parse.functions import ADJACENT_ONLY, BEFORE_PARENTHESIS, BUILTIN
@@ -123,7 +123,7 @@ def _calls_of_table(logged: LoggedText) -> Iterator[NamedCall]:
 def _without_query(tokens: Sequence[Token]) -> Sequence[Token]:
     """The tokens of a CREATE TABLE in front of its query, which stands outside of all parentheses but its own; a word
     behind a dot is a name."""
-    at, depth = 0 if tokens[0].upper == "CREATE" else len(tokens), 0
+    at, depth = find_word(tokens, "TABLE") + 1 if tokens[0].upper == "CREATE" else len(tokens), 0
     while (start := query_start(Cursor(tokens, at))) < len(tokens):
         depth += _opened(tokens[at:start])
         if depth == 0 and not is_symbol(tokens[start - 1], "."):

@@ -21,7 +21,7 @@ from binlane.precheck.situation.situation import Situation
 from binlane.safe_text import shown
 from binlane.schema.compare import Severity
 from binlane.sql.charset import decoded, dialect_of, is_read
-from binlane.sql.logged_kinds import not_logged
+from binlane.sql.logged_kinds import not_logged, unread_kind
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.statement_kinds import kinds_of
 from binlane.work.logged_statements import LaneStatement, every_form
@@ -32,6 +32,7 @@ _TODO: Final = (
     "the work folder, remove the window's folder there, and run again: the same files are made from the log"
 )
 _LOGGED: Final = "a kind of statement that servers log"
+_READ: Final = "a statement that binlane reads to its end, by the rules of the target's family"
 _UNREAD: Final = "a statement in a character set that is not read"
 
 
@@ -55,15 +56,13 @@ def _refused(situation: Situation, logged: LaneStatement) -> tuple[str, str] | N
         return _LOGGED, _UNREAD
     flavor = situation.target.flavor
     facts, oldest = statement_facts(sql, context, flavor), min(situation.logged_versions.values(), default=(0, 0, 0))
-    if facts.kind is StatementKind.UNKNOWN and StatementKind.UNKNOWN not in situation.plan.kinds:
-        # checks go by whether there is one
-        read = statement_facts(sql, context, situation.plan.flavor)
-        if read.kind is StatementKind.UNKNOWN:
-            return "a statement that the plan job has read", read.reason or "one that it has not"
     text, dialect = decoded(sql, context), dialect_of(context, flavor)
     kind = not_logged(text, facts, dialect, oldest, context.database)
     if kind is not None and kind not in situation.selection.allowed:
         return _LOGGED, kind
+    rules = ChannelRules(situation.selection, situation.renaming)
+    if not (facts.is_read or rules.takes_unread(unread_kind(kind))):
+        return _READ, facts.reason or "another one"
     rule = _left_out(situation.settings.rules, facts, kinds_of(text, facts, dialect))
     return None if rule is None else ("a statement that the channel's filter takes", rule)
 

@@ -1,7 +1,7 @@
 """``analyze``: the databases and objects that a logged statement touches, or the reason why they are not known.
 
 Each first word has its reader. Readers never guess: a text that is not read to its end, or whose two readings differ,
-is UNKNOWN with a reason, and is serialized (docs/invariants.md, 6).
+is UNKNOWN with a reason, and is not sent (docs/invariants.md, 6).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from binlane.model import Flavor
 from binlane.sql.parse import definitions
 from binlane.sql.parse import row_statements as changes
 from binlane.sql.parse.cursor import Cursor, FactsBuilder, is_symbol
-from binlane.sql.parse.facts import StatementFacts, StatementKind
+from binlane.sql.parse.facts import EMPTY, StatementFacts, StatementKind
 from binlane.sql.parse.lexer import Dialect, Token, Unreadable, lex
 from binlane.sql.parse.queries import read_expressions
 from binlane.sql.parse.set_statement import clause_of, computed
 from binlane.sql.parse.unsafe import unsafe_part
 
-__all__ = ["StatementFacts", "StatementKind", "analyze"]
+__all__ = ["StatementFacts", "StatementKind", "analyze", "last_word"]
 
 _CACHED_LENGTH: Final = 4096
 """Characters. Longer statements hardly ever repeat, and would fill the cache."""
@@ -65,6 +65,25 @@ def _analyze(sql: str, database: str | None, dialect: Dialect) -> StatementFacts
     return facts if unsafe is None else replace(facts, unsafe=unsafe)
 
 
+def last_word(sql: str, *, database: str | None, dialect: Dialect) -> str:
+    """The word at which the reading of a text stopped that ``analyze`` does not read: one that was not expected, or, of
+    a text that is not split into words to its end, the last one. Empty if that is not known."""
+    tokens: list[Token] = []
+    try:
+        lex(sql, dialect, tokens)
+    except Unreadable:
+        return tokens[-1].text if tokens else ""
+    while tokens and is_symbol(tokens[-1], ";"):
+        tokens.pop()
+    try:
+        _read(tokens, FactsBuilder(dialect, database or None))
+    except Unreadable as unreadable:
+        return unreadable.word
+    except RecursionError:
+        return ""
+    return ""
+
+
 def _asks_for_database(tokens: Sequence[Token], facts: StatementFacts) -> bool:
     changes = facts.kind in (StatementKind.DML, StatementKind.LOAD_DATA) or facts.create_select
     return changes and any(
@@ -85,7 +104,7 @@ def _read(tokens: list[Token], reading: FactsBuilder) -> None:
     first = cursor.peek()
     reader = changes.query if is_symbol(first, "(") else READERS.get(first.upper)
     if reader is None:
-        raise Unreadable("an empty statement" if cursor.done else "a statement that logs are not known to hold")
+        raise Unreadable(EMPTY if cursor.done else "a statement that logs are not known to hold", first.text)
     cursor.next()
     if reader in _CHANGES:
         reading.kind, reading.commits_implicitly = StatementKind.DML, False
@@ -115,7 +134,7 @@ def _set(cursor: Cursor, reading: FactsBuilder) -> None:
     """SET GLOBAL and SET PASSWORD are server-wide; session variables are logged in the events, not as SET."""
     password = cursor.any_word("PASSWORD") is not None or cursor.words("DEFAULT", "ROLE")
     if not password and cursor.any_word("GLOBAL", "PERSIST", "PERSIST_ONLY") is None:
-        raise Unreadable("SET of a session's variable")
+        raise Unreadable("SET of a session's variable", cursor.peek().text)
     reading.kind, reading.commits_implicitly = StatementKind.GLOBAL, password
 
 

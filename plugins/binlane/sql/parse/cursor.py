@@ -120,6 +120,7 @@ class FactsBuilder:
     commits_implicitly: bool = True
     ends_or_begins: bool = False
     drops_if_exists: bool = False
+    reason: str | None = None
 
     def database(self, named: str | None) -> str:
         """Note and return the database of a name; the default database if the name has none."""
@@ -179,6 +180,7 @@ class FactsBuilder:
             exchanges=tuple(self.exchanges),
             ends_or_begins=self.ends_or_begins,
             drops_if_exists=self.drops_if_exists,
+            reason=self.reason,
             copies=tuple(self.copies),
             union=frozenset(self.union),
         )
@@ -245,13 +247,13 @@ class Cursor:
     def expect(self, what: str, *, found: bool) -> None:
         """Raise Unreadable unless ``found``."""
         if not found:
-            raise Unreadable(f"expected {what}")
+            raise Unreadable(f"expected {what}", self.peek().text)
 
     def name(self) -> str:
         """An identifier."""
         token = self.next()
         if not is_name(token):
-            raise Unreadable("expected a name")
+            raise Unreadable("expected a name", token.text)
         return token.text
 
     def qualified(self) -> tuple[str | None, str]:
@@ -261,10 +263,10 @@ class Cursor:
             return None, first
         token = self.next()
         if token.kind not in (TokenKind.NAME, TokenKind.WORD) or is_symbol(self.peek(), "."):
-            raise Unreadable("expected a name of two parts at most")
+            raise Unreadable("expected a name of two parts at most", token.text)
         return first, token.text
 
     def finished(self) -> None:
         """Raise Unreadable if anything is left."""
         if not self.done:
-            raise Unreadable("text behind the end of the statement as it is known")
+            raise Unreadable("text behind the end of the statement as it is known", self.peek().text)

@@ -20,7 +20,7 @@ from binlane.sql.parse.cursor import (
     is_name,
     is_symbol,
 )
-from binlane.sql.parse.facts import LOADABLE_OR_STORED, SPATIAL_REFERENCE, StatementKind
+from binlane.sql.parse.facts import LOADABLE_OR_STORED, StatementKind
 from binlane.sql.parse.lexer import TokenKind, Unreadable
 from binlane.sql.parse.queries import read_query, read_sequences
 
@@ -132,9 +132,12 @@ def _object(cursor: Cursor, reading: FactsBuilder, readers: Mapping[str, _Reader
             cursor.next()
         elif cursor.words("SQL", "SECURITY"):
             cursor.next()
+        elif cursor.words("JSON", "DUALITY") or cursor.words("JSON", "RELATIONAL", "DUALITY"):
+            pass
         elif cursor.any_word(*_BEFORE_OBJECT) is None:
+            word = cursor.peek().text
             _note_view(cursor, reading)
-            raise Unreadable("an object of a kind that this version does not know")
+            raise Unreadable("an object of a kind that this version does not know", word)
     kind = cursor.next().upper
     reader(cursor, reading)
     if replaces and kind == "TABLE" and reading.first is not None and not reading.temporary:
@@ -197,11 +200,8 @@ def _create_table(cursor: Cursor, reading: FactsBuilder) -> None:
         return
     start = query_start(cursor)
     definition = Cursor(cursor.tokens[cursor.at : start])
-    is_of_table = any(token.upper == "TABLE" for token in definition.tokens)
-    reading.create_select = is_of_table or start < len(cursor.tokens)
+    reading.create_select = start < len(cursor.tokens)
     _clauses(definition, reading, table.database)
-    if is_of_table:
-        raise Unreadable("CREATE TABLE ... TABLE")
     if start < len(cursor.tokens):
         read_query(cursor.tokens[start:], reading)
     elif any(
@@ -223,7 +223,7 @@ def query_start(cursor: Cursor) -> int:
                 ahead.at = group_end(cursor.tokens, ahead.at)
             found = ahead.words("AS") and is_symbol(ahead.peek(), "(")
         else:
-            found = token.upper == "SELECT" or is_list_of_rows(cursor.tokens, index)
+            found = token.upper in ("SELECT", "TABLE") or is_list_of_rows(cursor.tokens, index)
         if found:
             start = index
             while start > cursor.at and is_symbol(cursor.tokens[start - 1], "("):
@@ -276,7 +276,7 @@ def _clauses(cursor: Cursor, reading: FactsBuilder, database: str) -> None:
             if cursor.symbol("(") and not cursor.symbol(")"):
                 reading.union.update(_tables(cursor, reading))
         elif cursor.words("SELECT"):
-            raise Unreadable("a query inside a table's definition")
+            raise Unreadable("a query inside a table's definition", "SELECT")
         else:
             cursor.next()
 
@@ -334,14 +334,27 @@ def _routine(cursor: Cursor, reading: FactsBuilder) -> None:
 def _drop_function(cursor: Cursor, reading: FactsBuilder) -> None:
     _if_exists(cursor)
     database = cursor.qualified()[0]
-    if database is None:
-        raise Unreadable(LOADABLE_OR_STORED)
-    reading.dropped_in.add(reading.database(database))
     cursor.finished()
+    if database is None and reading.default is None:  # servers drop no stored one then
+        reading.kind = StatementKind.GLOBAL
+        return
+    reading.dropped_in.add(reading.database(database))
+    if database is None:
+        reading.reason = LOADABLE_OR_STORED
 
 
 def _spatial_reference(cursor: Cursor, reading: FactsBuilder) -> None:
-    raise Unreadable(SPATIAL_REFERENCE)
+    """MySQL's REFERENCE SYSTEM number, and its attributes: one for all databases of the server."""
+    cursor.expect("SYSTEM", found=cursor.words("SYSTEM"))
+    _if_exists(cursor)
+    cursor.expect("a number", found=cursor.next().kind is TokenKind.NUMBER)
+    while not reading.drops and not cursor.done:
+        is_known = cursor.any_word("NAME", "DEFINITION", "ORGANIZATION", "DESCRIPTION") is not None
+        cursor.expect("an attribute with a text", found=is_known and cursor.next().kind is TokenKind.STRING)
+        if cursor.words("IDENTIFIED", "BY"):
+            cursor.next()
+    cursor.finished()
+    reading.kind = StatementKind.GLOBAL
 
 
 def _sequence(cursor: Cursor, reading: FactsBuilder) -> None:

@@ -8,10 +8,12 @@ from typing import Final
 from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 
+EMPTY: Final = "an empty statement"
+"""The reason of a text without a word, such as a comment alone: no server executes anything of it."""
+UNREAD: Final = "UNREAD"
+"""The name of all statements that are not read to their end, in ``filter.allow_statements``."""
 LOADABLE_OR_STORED: Final = "DROP FUNCTION without a database, which may mean a loadable function"
-SPATIAL_REFERENCE: Final = "a spatial reference system"
-_DEFINES_NO_TABLE: Final = frozenset({LOADABLE_OR_STORED, SPATIAL_REFERENCE})
-"""Reasons of statements that are not read and define no table, whatever they name."""
+"""The reason of a statement that is read and serialized: which of the two the source has dropped no text tells."""
 
 
 class StatementKind(StrEnum):
@@ -64,7 +66,8 @@ class StatementFacts:
     commits_implicitly: bool = False
     """The statement has an implicit commit. For UNKNOWN: whether statements with the same first word have one."""
     reason: str | None = None
-    """Why the kind is UNKNOWN: a short text without names, so that it can be counted."""
+    """Why the kind is UNKNOWN, or why the statement is serialized although it is read: a short text without names, so
+    that it can be counted."""
     views: frozenset[TableKey] = frozenset()
     """Views created or altered. Also of a statement whose query is not read: its kind is UNKNOWN."""
     triggered: frozenset[TableKey] = frozenset()
@@ -100,6 +103,11 @@ class StatementFacts:
     """The tables in the UNION of a MERGE table."""
 
     @property
+    def is_read(self) -> bool:
+        """Whether the statement was read to its end, so that the facts hold all that its text tells."""
+        return self.kind is not StatementKind.UNKNOWN or self.reason == EMPTY
+
+    @property
     def moves(self) -> tuple[tuple[TableKey, TableKey], ...]:
         """Between which names rows move: ``renames`` and ``exchanges``."""
         return self.renames + self.exchanges
@@ -116,4 +124,4 @@ class StatementFacts:
     @property
     def may_define_any(self) -> bool:
         """Whether the statement could not be read and may change the definition of any table."""
-        return self.kind is StatementKind.UNKNOWN and self.commits_implicitly and self.reason not in _DEFINES_NO_TABLE
+        return self.kind is StatementKind.UNKNOWN and self.commits_implicitly

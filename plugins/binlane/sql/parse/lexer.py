@@ -24,6 +24,11 @@ from binlane.rename_rules import NAMES_A_FILE, names_a_file
 class Unreadable(Exception):  # noqa: N818 - not an error of binlane: it becomes StatementFacts.reason
     """A statement or a part of it was not read exactly. The message is the reason, without names of the statement."""
 
+    def __init__(self, reason: str, word: str = "") -> None:
+        """``word``: where reading stopped, as the text has it; empty if that is not known."""
+        super().__init__(reason)
+        self.word = word
+
 
 class TokenKind(IntEnum):
     """The kind of a token. Literals keep no text."""

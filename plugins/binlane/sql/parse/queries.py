@@ -7,7 +7,7 @@ reading searches the tokens for names behind FROM and JOIN: a table that sqlglot
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from binlane.model import Flavor
@@ -28,9 +28,29 @@ _SET_OPERATORS: Final = ("UNION", "EXCEPT", "INTERSECT", "MINUS")
 _SEQUENCE_FUNCTIONS: Final = ("NEXTVAL", "LASTVAL", "SETVAL")
 _SEQUENCE_WORDS: Final = frozenset({"NEXT", "PREVIOUS", "CURRVAL", *_SEQUENCE_FUNCTIONS})
 _SKIPPED: Final = frozenset(
-    ("NEXT", "PREVIOUS", "FOR", "LOCK", "USE", "FORCE", "IGNORE", "PARTITION", "FROM", "RESPECT")
+    (
+        *("NEXT", "PREVIOUS", "FOR", "LOCK", "USE", "FORCE", "IGNORE", "PARTITION", "FROM", "RESPECT", "ROWS", "CYCLE"),
+        *("ASC", "DESC", "INT", "INTEGER", "NATIONAL", "BINARY", "COLLATE"),
+    )
 )
-"""First words of clauses that name no table."""
+"""First words of clauses, and words behind or in front of a type or a column, that name no table."""
+_OPTIONAL: Final[Mapping[str, Callable[[Token, Token], bool]]] = {
+    # behind a column of GROUP BY, too
+    "ASC": lambda before, after: True,
+    "DESC": lambda before, after: True,
+    # CAST(a AS UNSIGNED INT)
+    "INT": lambda before, after: before.upper in _SIGNS,
+    "INTEGER": lambda before, after: before.upper in _SIGNS,
+    "NATIONAL": lambda before, after: after.upper in ("CHAR", "CHARACTER"),
+    # the operator in front of another one
+    "BINARY": lambda before, after: is_symbol(after, "!", "~", "-", "+"),
+}
+"""Words that change no meaning for a reader of tables, by the tokens in front of them and behind them: sqlglot does not
+take them everywhere that the servers do."""
+_SIGNS: Final = ("SIGNED", "UNSIGNED")
+_OWN_TYPES: Final = frozenset({"INET4", "INET6"})
+_TYPED: Final = frozenset({"CAST", "COLUMN_GET", "COLUMN_CREATE"})
+"""Functions with a type behind AS."""
 FROM_IN_CALLS: Final = ("EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "MID", "TRIM_ORACLE")
 """Functions with a FROM of their own between their parentheses."""
 _MATCH_OPTIONS: Final = (
@@ -39,8 +59,12 @@ _MATCH_OPTIONS: Final = (
     ("IN", "BOOLEAN", "MODE"),
 )
 """What may stand behind the expression of AGAINST: the first one also behind the second."""
+_OTHER_ARGUMENTS: Final = frozenset({"VALUES", "ENCRYPT"})
+"""Functions that sqlglot knows with other arguments than the servers do."""
+_CALLED: Final = "`called`"
+"""Stands for a function: sqlglot knows functions of many servers, each with a number of arguments, also in quotes."""
 _COMPARISONS: Final = ("=", "<", ">", "<=", ">=", "<>", "!=")
-_SYMBOLS: Final = {":=": "=", "->": "+", "->>": "+", "{": "(", "}": ")"}
+_SYMBOLS: Final = {":=": "=", "->": "+", "->>": "+", "{": "(", "}": ")", ":": ","}
 _NO_TABLE: Final = ("SELECT", "WITH", "VALUES", "TABLE", "LATERAL", "DUAL", "JSON_TABLE")
 
 Name = tuple[str | None, str]
@@ -118,20 +142,35 @@ def _read(tokens: Sequence[Token], reading: FactsBuilder, prefix: str) -> None:
 
 
 def _without_own_grammar(tokens: Sequence[Token]) -> Sequence[Token]:
-    """The tokens with MATCH .. AGAINST as an expression, and with one column for those of a JSON_TABLE, which name no
-    table: sqlglot does not know all forms of them."""
+    """The tokens with MATCH .. AGAINST as an expression, with one column for those of a JSON_TABLE, and without the
+    annotations of a JSON_DUALITY_OBJECT, which name no table: sqlglot does not know all forms of them."""
     found = list(tokens)
     for at in range(len(tokens) - 1, -1, -1):
         if at > 0 and is_symbol(tokens[at - 1], "."):
             continue
         if tokens[at].upper == "MATCH":
             _without_match(found, at)
+        elif tokens[at].upper == "JSON_DUALITY_OBJECT":
+            _without_annotations(found, at + 1)
         elif tokens[at].upper == "JSON_TABLE" and at + 1 < len(found) and is_symbol(found[at + 1], "("):
             columns = find_word(found[: group_end(found, at + 1) - 1], "COLUMNS", start=at + 2) + 1
             # behind the path, which is a literal: elsewhere it is a function's name
             if found[columns - 2].kind is TokenKind.STRING and is_symbol(found[columns], "("):
                 found[columns : group_end(found, columns)] = _ONE_COLUMN
     return found
+
+
+def _without_annotations(tokens: list[Token], at: int) -> None:
+    """What may be done through a view: ``(WITH (INSERT, NO DELETE) ..``, or one of the words without parentheses."""
+    inside = Cursor(tokens, at)
+    if not (inside.symbol("(") and inside.words("WITH")):
+        return
+    is_list = inside.symbol("(")
+    while inside.any_word("NO", "INSERT", "UPDATE", "DELETE") is not None:
+        if is_list:
+            inside.symbol(",")
+    if not is_list or inside.symbol(")"):
+        del tokens[at + 1 : inside.at]
 
 
 def _without_match(tokens: list[Token], at: int) -> None:
@@ -184,9 +223,7 @@ class _Canonical:
                     cursor.next()
                 yield _SYMBOLS.get(token.text, token.text)
             elif token.kind is TokenKind.NAME:
-                if is_symbol(cursor.peek(), "("):
-                    self._call(token)
-                yield _quoted(token.text)
+                yield self._call(token) if is_symbol(cursor.peek(), "(") else _quoted(token.text)
             elif token.kind is not TokenKind.STRING or self._before(1).kind is not TokenKind.STRING:
                 yield "'x'" if token.kind is TokenKind.STRING else "1"
 
@@ -202,9 +239,11 @@ class _Canonical:
         cursor.next()
         before, after = self._before(1), cursor.peek()
         if is_symbol(before, "."):
-            if is_symbol(after, "("):
-                self._call(token)
-            yield _quoted(token.text)
+            yield self._call(token) if is_symbol(after, "(") else _quoted(token.text)
+        elif token.upper == "VALUES" and self._is_value_of_column():
+            yield _CALLED
+        elif token.upper == "ESCAPE" and self._is_behind_operand(before, after):
+            yield "+"  # of LIKE: sqlglot takes a literal alone
         elif token.upper in ("SELECT", "TABLE", "VALUES") and (token.upper == "SELECT" or self._at_query(before)):
             cursor.skip_words(*_SELECT_MODIFIERS)
             yield "SELECT 1 FROM" if token.upper == "TABLE" else "SELECT"
@@ -215,15 +254,46 @@ class _Canonical:
             # an operator, for which sqlglot tries a type first: each level of nested ones would triple its time
             return
         elif is_symbol(after, "(") and token.upper not in BEFORE_PARENTHESIS:
-            yield token.text if self._call(token) else _quoted(token.text)
-        elif token.upper == "DEFAULT" and after.kind is not TokenKind.STRING:
-            yield "NULL"
-        elif token.upper == "INTO":
-            raise Unreadable("SELECT ... INTO")
-        elif token.text.isascii() and not token.text[0].isdigit() and "$" not in token.text:
-            yield "JOIN" if token.upper == "STRAIGHT_JOIN" else token.text
+            yield self._call(token)
         else:
-            yield _quoted(token.text)
+            yield self._plain_word(token, after)
+
+    def _plain_word(self, token: Token, after: Token) -> str:
+        """A word in the spelling of sqlglot."""
+        if token.upper == "IGNORE" or (token.upper == "DEFAULT" and after.kind is not TokenKind.STRING):
+            return "NULL"  # IGNORE: MariaDB's value of a column that stays as it is
+        if token.upper in _OWN_TYPES and self._is_type():
+            return "CHAR"
+        if token.upper == "INTO":
+            raise Unreadable("SELECT ... INTO", "INTO")
+        if token.text.isascii() and not token.text[0].isdigit() and "$" not in token.text:
+            return "JOIN" if token.upper == "STRAIGHT_JOIN" else token.text
+        return _quoted(token.text)
+
+    def _is_value_of_column(self) -> bool:
+        """Whether VALUES stands before a column's name in parentheses: the value that a row would have got. As a list
+        of rows it would name no table, either."""
+        column = Cursor(self.cursor.tokens, self.cursor.at)
+        if not column.symbol("(") or not is_name(column.peek()):
+            return False
+        while is_name(column.next()) and column.symbol("."):
+            pass
+        return column.symbol(")")
+
+    def _is_behind_operand(self, before: Token, after: Token) -> bool:
+        """Whether ESCAPE is no name, and an expression follows: of a call it would be the first word."""
+        is_operand = is_symbol(before, ")") or before.kind in (TokenKind.STRING, TokenKind.NUMBER, TokenKind.VARIABLE)
+        return after.kind in (TokenKind.NUMBER, TokenKind.VARIABLE) or (is_operand and is_symbol(after, "("))
+
+    def _is_type(self) -> bool:
+        """Whether the word just read is the type behind the AS of a function that has one."""
+        at, depth = self.cursor.at - 2, 0
+        if self._before(1).upper != "AS":
+            return False
+        while at >= 0 and not (depth == 0 and is_symbol(self.cursor.tokens[at], "(")):
+            depth += is_symbol(self.cursor.tokens[at], ")") - is_symbol(self.cursor.tokens[at], "(")
+            at -= 1
+        return at > 0 and self.cursor.tokens[at - 1].upper in _TYPED
 
     def _is_length(self) -> bool:
         """Whether the parenthesis at the cursor holds the length of a type."""
@@ -233,7 +303,12 @@ class _Canonical:
         """Step over a clause that names no table, if one stands here."""
         cursor = self.cursor
         start, before = cursor.at, cursor.tokens[cursor.at - 1] if cursor.at > 0 else END
-        if cursor.words("NEXT", "VALUE", "FOR") or cursor.words("PREVIOUS", "VALUE", "FOR"):
+        is_optional = _OPTIONAL.get(cursor.peek().upper)
+        if is_symbol(before, "."):
+            return False  # a name
+        if is_optional is not None and is_optional(before, cursor.peek(1)):
+            cursor.next()
+        elif cursor.words("NEXT", "VALUE", "FOR") or cursor.words("PREVIOUS", "VALUE", "FOR"):
             pass  # the name behind it is read as a column
         elif any(cursor.words(*words) for words in _LOCKS):
             self._lock_options()
@@ -254,6 +329,13 @@ class _Canonical:
             cursor.at = group_end(cursor.tokens, cursor.at)
         elif is_symbol(before, ")") and (cursor.at == start) and self._null_treatment():
             pass
+        elif cursor.words("ROWS", "EXAMINED") and cursor.peek().kind is TokenKind.NUMBER:
+            # MariaDB's LIMIT ROWS EXAMINED n, whose number stays, and LIMIT n ROWS EXAMINED n
+            cursor.at += before.kind is TokenKind.NUMBER
+        elif is_symbol(before, ")") and self._cycle():
+            pass
+        elif cursor.words("COLLATE"):  # in a type, too
+            cursor.next()
         elif cursor.peek().text.startswith("_") and cursor.peek(1).kind in (TokenKind.STRING, TokenKind.NUMBER):
             cursor.next()  # a character set before a literal
         else:
@@ -265,6 +347,15 @@ class _Canonical:
         return (
             cursor.words("FROM", "FIRST") or cursor.words("RESPECT", "NULLS") or cursor.words("IGNORE", "NULLS")
         ) and cursor.peek().upper in ("OVER", "RESPECT", "IGNORE")
+
+    def _cycle(self) -> bool:
+        """MariaDB's CYCLE column, ... RESTRICT behind a common table expression."""
+        cursor = self.cursor
+        if not cursor.words("CYCLE"):
+            return False
+        while is_name(cursor.next()) and cursor.symbol(","):
+            pass
+        return cursor.words("RESTRICT")
 
     def _lock_options(self) -> None:
         cursor = self.cursor
@@ -285,26 +376,26 @@ class _Canonical:
             before = self._before(2)
         return is_symbol(before, "(") or before.upper in _SET_OPERATORS
 
-    def _call(self, token: Token) -> bool:
-        """Note a call of ``token``, which stands before a parenthesis. True if the function is built in."""
+    def _call(self, token: Token) -> str:
+        """Note a call of ``token``, which stands before a parenthesis. What to write in its place."""
         cursor = self.cursor
         before, gap = self._before(1), cursor.peek().gap
         if is_symbol(before, "."):
             self.reading.call(self._before(2).text)
-            return False
+            return _CALLED
         own = token.kind is TokenKind.WORD and token.upper in self.builtin
         if own and not (gap and token.upper in ADJACENT_ONLY):
-            return token.upper != "VALUES"
+            return _CALLED if token.upper in _OTHER_ARGUMENTS else token.text
         if token.upper in ("ANY", "SOME") and is_symbol(before, *_COMPARISONS):
-            return True
+            return token.text
         end = Cursor(cursor.tokens, group_end(cursor.tokens, cursor.at))
         columns = before.upper == "AS" or is_symbol(before, ")") or before.kind is TokenKind.STRING
         if columns or (token.upper == "OF" and before.upper == "MEMBER"):
-            return token.kind is TokenKind.WORD
+            return token.text if token.kind is TokenKind.WORD else _quoted(token.text)
         if end.words("AS") and is_symbol(end.peek(), "("):  # WITH name (columns) AS (
-            return False
+            return _quoted(token.text)
         self.reading.call(None, token.text)
-        return False
+        return _CALLED
 
 
 def _quoted(name: str) -> str:

@@ -10,6 +10,7 @@ from typing import Final
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.errors import ParseError
 
 from binlane.sql.parse.lexer import Unreadable
 
@@ -26,7 +27,7 @@ def named_tables(text: str) -> tuple[tuple[Name, bool], ...]:
         with _room_for_recursion():
             trees = sqlglot.parse(text, dialect="mysql")
     except Exception as error:  # sqlglot may raise anything on an unusual text: the query is then Unreadable
-        raise Unreadable(f"sqlglot: {type(error).__name__}") from error
+        raise Unreadable(f"sqlglot: {type(error).__name__}", _place_of(error)) from error
     if len(trees) != 1 or trees[0] is None or trees[0].find(exp.Command) is not None:
         raise Unreadable("sqlglot does not read it")
     found: dict[tuple[Name, bool], None] = {}
@@ -40,6 +41,12 @@ def named_tables(text: str) -> tuple[tuple[Name, bool], ...]:
             continue
         found[name, name[0] is not None or not _is_cte(node, name[1])] = None
     return tuple(found)
+
+
+def _place_of(error: Exception) -> str:
+    """The word at which sqlglot stopped; empty if it does not say."""
+    places = error.errors if isinstance(error, ParseError) else []
+    return str(places[0].get("highlight") or "") if places else ""
 
 
 def _is_cte(table: exp.Expr, name: str) -> bool:

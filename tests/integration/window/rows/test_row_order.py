@@ -9,7 +9,6 @@ from binlane.model import Flavor
 from binlane.sql.parse.unsafe import NUMBERED
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
-from tests.unit.sql.parse.test_statements import NOT_READ
 
 FAMILIES = pytest.mark.parametrize("family", list(Flavor))
 ROWS = ("(1, 1)", "(1, 2)", "(0, 3)", "(0, 4)")
@@ -41,7 +40,6 @@ TABLES = (
     "CREATE TRIGGER counting AFTER UPDATE ON counted FOR EACH ROW CALL count_in(NEW.w, 1)",
     "CREATE TABLE named (c VARCHAR(9) PRIMARY KEY, a INT NOT NULL, b INT NOT NULL, v INT, UNIQUE (a, b))",
     "CREATE TABLE filled (id INT PRIMARY KEY, c VARCHAR(64) DEFAULT (UUID()))",
-    "CREATE TABLE unread LIKE filled",
     "CREATE TRIGGER naming BEFORE UPDATE ON fired FOR EACH ROW SET NEW.v = @@server_id",
     "CREATE FUNCTION first_of() RETURNS INT READS SQL DATA RETURN (SELECT w FROM k LIMIT 1)",
     "CREATE VIEW some AS SELECT v, w FROM k LIMIT 2",
@@ -81,7 +79,6 @@ OPEN = {
     "UPDATE k_2 SET v = v + 1": "an UPDATE of tenant_1.last in which the last row remains of trigger tenant_1.lasting",
     "DELETE FROM k_2 WHERE v = 2": "an AUTO_INCREMENT of tenant_1.journal of trigger tenant_1.noting",
     "INSERT INTO filled (id) VALUES (1)": "UUID() as the default of tenant_1.filled.c",
-    f"INSERT INTO unread (id) SELECT {NOT_READ}": "UUID() as the default of tenant_1.unread.c",
     "UPDATE fired SET w = 1": "@@server_id of trigger tenant_1.naming",
     "INSERT INTO given VALUES (1, first_of())": "LIMIT without ORDER BY of function tenant_1.first_of",
     "INSERT INTO chosen SELECT MAX(d), '' FROM zeros": "MAX() of equal values that may differ",

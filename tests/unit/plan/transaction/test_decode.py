@@ -95,10 +95,6 @@ REFUSED = [
         (GTID, query(b"INSERT INTO t VALUES (", error=1062), XID),
         1, "QUERY", "ended with error 1062", id="error-of-a-text-that-is-not-read",
     ),
-    pytest.param(
-        (GTID, query(b"INSERT INTO t VALUES ("), ROLLBACK),
-        2, "QUERY", "rolled back", id="rollback-of-a-text-that-is-not-read",
-    ),
     pytest.param((GTID, table_map(1), insert(2, [1]), XID), 2, "WRITE_ROWS_V1", "no TABLE_MAP", id="rows-without-map"),
     pytest.param(
         (GTID, query(b"INSERT INTO t VALUES (1)"), query(b"XA COMMIT X'31',X'',1")),

@@ -304,7 +304,7 @@ REFUSED = [
     ),
     pytest.param(
         [bound(1, CREATE, alone=True), bound(2, "OPTIMIZE TABLE tmp WHATEVER", alone=True), bound(3, DROP, alone=True)],
-        r"seqno 2 commits implicitly, .* a statement of its connection cannot be parsed \(", id="unreadable-statement",
+        "reading stops at 'WHATEVER'", id="unreadable-statement",
     ),
     pytest.param(
         [bound(1, f"{CREATE} ENGINE = mrg_myisam UNION=(t)", alone=True), alone(2, "CREATE TABLE a.n (a INT)"),
@@ -359,7 +359,7 @@ REFUSED = [
         "one statement changes both it and a.t, which is not a temporary table", id="exchange",
     ),
     pytest.param(
-        [bound(1, "CREATE TEMPORARY WHATEVER TABLE tmp", alone=True)], "cannot be parsed", id="unreadable"
+        [bound(1, "CREATE TEMPORARY WHATEVER TABLE tmp", alone=True)], "reading stops at 'WHATEVER'", id="unreadable"
     ),
 ]  # fmt: skip
 PERMANENT = TableKey("a", "t")
