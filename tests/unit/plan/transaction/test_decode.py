@@ -295,7 +295,7 @@ def test_a_variable_s_name_reaches_no_other_database(
         if other:
             with pytest.raises(UnsupportedEventError, match=rf"local variables over {other}.*NAME_CONST"):
                 dissect(transaction, log)
-            rules = dataclasses.replace(log.rules, selection=Selection(allowed=("NAME_CONST",)))
+            rules = dataclasses.replace(log.rules, selection=Selection(allowed=("NAME_CONST", "UNREAD")))
             log = dataclasses.replace(log, rules=rules)
         assert texts(dissect(transaction, log)) == [sql]
 
