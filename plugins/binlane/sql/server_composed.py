@@ -57,6 +57,10 @@ _COMPOSED_GRANT: Final = re.compile(
 _REWRITES: Final = (8, 0, 0)
 """From MySQL 8.0 on a GRANT of privileges has no literals, and all its names come from the server's dictionary."""
 _COMMENT: Final = re.compile(rb"\n    COMMENT '(?P<spelled>(?:[^'\\]|\\.|'')*)'\n", re.S)
+_VALUE: Final = rb"'(?:[^'\\]|\\.|'')*'"
+_RETURNED: Final = re.compile(rb"\) RETURNS (?P<spelled>(?:enum|set)\(" + _VALUE + rb"(?:," + _VALUE + rb")*\))", re.S)
+"""``sp_returns_type`` (``sql/sp.cc``) of both families: a column's type, as SHOW CREATE TABLE prints it."""
+_IN_ROUTINES: Final = (_COMMENT, _RETURNED)
 _IS_ROUTINE: Final = re.compile(rb"CREATE (?:" + QUOTED_PART + rb"|[^\n(`\"])*?\b(?:PROCEDURE|FUNCTION|PACKAGE) ")
 _AS_GIVEN: Final = {
     "DIRECTORY": frozenset({"", "INDEX", "PARTITION"}),
@@ -113,9 +117,9 @@ def spelled_twice(sql: bytes, context: SessionContext, flavor: Flavor, *, compos
         what = "a table's text, which the server writes for CREATE TABLE .. LIKE a temporary table"
         return _named(what, sql, other_charset, plain_backslashes)
     for what, pattern, is_escaped, flavors in _PARTS:
-        if pattern is _COMMENT and _IS_ROUTINE.match(sql) is None:
+        if pattern in _IN_ROUTINES and _IS_ROUTINE.match(sql) is None:
             continue
-        match = pattern.search(sql) if pattern is _COMMENT else pattern.match(sql)
+        match = pattern.search(sql) if pattern in _IN_ROUTINES else pattern.match(sql)
         if match is None or flavor not in flavors:
             continue
         said = _named(what, match["spelled"], other_charset, plain_backslashes and is_escaped)
@@ -169,6 +173,7 @@ _PARTS: Final[tuple[tuple[str, re.Pattern[bytes], bool, frozenset[Flavor]], ...]
     ("a view's name and columns", _VIEW, False, _MYSQL),
     ("a routine's name", _ROUTINE, False, _MYSQL),
     ("a routine's comment", _COMMENT, True, _BOTH),
+    ("the values that a function returns", _RETURNED, True, _BOTH),
     ("an account statement", _ACCOUNT, False, _MYSQL),
 )
 """Name of the part, its pattern, whether its backslashes are doubled, and the families that log it in UTF-8."""

@@ -32,6 +32,16 @@ NAMED = [
         "comment",
         MYSQL,
     ),
+    (
+        CREATE + b"FUNCTION `f`(a INT) RETURNS enum('x','" + UMLAUT + b"')\nRETURN '\xfc'",
+        "values that a function",
+        MARIADB,
+    ),
+    (
+        CREATE + b"FUNCTION `f`() RETURNS set('" + UMLAUT + b"') CHARSET latin1\nRETURN 1",
+        "values that a function",
+        MYSQL,
+    ),
     (CREATE + b"PROCEDURE `" + UMLAUT + b"`()\nSELECT 1", "routine's name", MYSQL),
     (b"CREATE ALGORITHM=UNDEFINED DEFINER=`a`@`%` VIEW `" + UMLAUT + b"` AS SELECT 1", "view's name", MYSQL),
     (b"CREATE TABLE `t` (\n  `" + UMLAUT + b"` int NOT NULL\n) ENGINE=InnoDB", "LIKE a temporary table", MYSQL),
