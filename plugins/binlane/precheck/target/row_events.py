@@ -7,7 +7,6 @@ replica threads alone (``replicate_do_db``) are not among them. The trial ``test
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Iterator
 from typing import Final
@@ -27,8 +26,6 @@ from binlane.schema.compare import Severity
 
 _NOT_THERE: Final = "binlane_where_rows_go"
 """No table has this name: the server's error names the database in which it has looked."""
-_LOOKED_FOR: Final = re.compile(rf"'(.*)\.{_NOT_THERE}'|database '(.*)'", re.IGNORECASE | re.DOTALL)
-"""In the texts of 1146 and 1049."""
 _NO_PRIVILEGE: Final = 1227
 _NEVER_SET: Final = ("COMPILE-TIME", "CONFIG", "AUTO")
 _ORIGIN: Final = (
@@ -91,14 +88,20 @@ def rewritten_databases(engine: Engine, databases: list[str], version: str) -> I
             except pymysql.err.MySQLError as exc:
                 if error_code(exc) == _NO_PRIVILEGE:
                     return  # the check of privileges says so
-                looked_for = _LOOKED_FOR.search(str(exc.args[-1]))
-                if looked_for is None:
+                found = _looked_in(str(exc.args[-1]))
+                if not found:
                     raise
-                found = next(filter(None, looked_for.groups()))
                 if session.letters.name(found) != session.letters.name(database):
                     yield database, found
     finally:
         session.close()
+
+
+def _looked_in(message: str) -> str:
+    """The database in the text of 1146 (``'database.table'``) or 1049 (``'database'``); empty: none is named."""
+    _, quote, behind = message.partition("'")
+    table, dot, _ = behind.partition(f".{_NOT_THERE}'")
+    return table if dot else behind.rpartition("'")[0] if quote else ""
 
 
 def _a_row(database: str) -> bytes:
