@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
-from binlane.model import Flavor, Item, ItemKind, LogPosition, TableKey
+from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, TableKey
 from binlane.precheck.bodies.body_parts import Body
 from binlane.precheck.bodies.function_names import _calls_of_body
+from binlane.precheck.situation.situation import Needs
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.programs.comparison import Difference
 from binlane.sql.temporary_routines import tokens_of
+from binlane.work.logged_statements import LaneStatement
 from tests.unit.precheck.situations import PLAN, said, situation, target_of
 
 
@@ -67,3 +70,35 @@ def test_a_column_computes_with_no_library_of_the_target_alone(
     found = said(made, "function-names")
     assert bool(found) is has_finding
     assert all("sys_eval()" in each for each in found)
+
+
+@pytest.mark.parametrize(
+    ("call", "flavor", "is_refused"),
+    [
+        ("mariadb_schema.setval(1)", Flavor.MYSQL, True),
+        ("`MariaDB_Schema`.`setval`(1)", Flavor.MYSQL, True),
+        ("oracle_schema.setval (1)", Flavor.MYSQL, True),
+        ("mariadb_schema.other(1)", Flavor.MYSQL, False),
+        ("app.setval(1)", Flavor.MYSQL, False),
+        ("x.mariadb_schema.setval(1)", Flavor.MARIADB, False),
+        ("mariadb_schema.setval(1)", Flavor.MARIADB, False),
+    ],
+)
+def test_a_function_behind_a_schema_of_mariadb_s_own_is_mariadb_s(call: str, flavor: Flavor, is_refused: bool) -> None:
+    """A database of MySQL may have that name, and functions like MariaDB's."""
+    header = BlockHeader(5, 5, 1, LogPosition("binlog.000007", 4711), "", 0.0)
+    logged = LaneStatement(0, header, Item(ItemKind.STATEMENT, f"INSERT INTO app.t VALUES ({call})".encode()))
+    target, own = target_of(Flavor.MARIADB), frozenset({"setval()", "setval ()", "`setval`()"})
+    object.__setattr__(target, "ask", lambda _read, spellings: own & {*spellings})
+    made = situation(target, replace(PLAN, flavor=flavor), needs=Needs(statements=True))
+    vars(made).update(
+        # MySQL has a stored function of that name in its database
+        source=SimpleNamespace(ask=lambda _read, spellings: own & {*spellings}),
+        stored_triggers=((), ()),
+        stored_programs=((), ()),
+        program_names=frozenset({"setval", "other"}),
+        transactions_with=lambda pattern: [(logged, header)] if pattern.search(logged.item.payload) else [],
+    )
+    found = said(made, "function-names")
+    assert bool(found) is is_refused
+    assert all("MariaDB calls its own functions behind this name" in each for each in found)

@@ -3,7 +3,8 @@
 A call without a database is a server's own function if the server has one of that name, and otherwise a stored function
 of the default database. Families and versions have other functions built in, and a library is one server's alone. So
 whoever may make functions in one database of the source could have the target call another function than the source:
-``setval(other.seq, 9)`` is a function of his on MySQL, and moves a sequence of another database on MariaDB.
+``setval(other.seq, 9)`` is a function of his on MySQL, and moves a sequence of another database on MariaDB. So does
+``mariadb_schema.setval(other.seq, 9)`` there, while a database of MySQL may be called so.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.cursor import Cursor, find_word, is_symbol
 from binlane.sql.parse.definitions import query_start
 from binlane.sql.parse.engines import defines_table
-from binlane.sql.parse.functions import ADJACENT_ONLY, BEFORE_PARENTHESIS, BUILTIN
+from binlane.sql.parse.functions import ADJACENT_ONLY, BEFORE_PARENTHESIS, BUILTIN, OWN_SCHEMAS
 from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.table_calls import calls_elsewhere
 from binlane.sql.program_names import folded_name
@@ -51,6 +52,11 @@ _TODO: Final = (
     "(docs/control.md) and make its changes on the target by hand"
 )
 
+_TODO_OF_SCHEMA: Final = (
+    "MariaDB calls its own functions behind this name, whether or not there is such a database: have the function in a "
+    "database of another name; log such statements as rows (binlog_format=MIXED or ROW), or skip the transaction "
+    "(docs/control.md) and make its changes on the target by hand"
+)
 _TODO_OF_TABLE: Final = (
     "make the table on the target by hand, without that function, and leave the statement out (binlane skip), or "
     "exclude the table"
@@ -58,17 +64,24 @@ _TODO_OF_TABLE: Final = (
 
 
 class NamedCall(NamedTuple):
-    """A call of a function by its name alone."""
+    """A call of a function by its name alone, or behind one of MariaDB's own schemas."""
 
     name: str
     is_quoted: bool
     has_gap: bool
     """A blank is in front of the parenthesis: some functions are built in only without one, unless the sql_mode has
     IGNORE_SPACE."""
+    schema: str = ""
+    """The one in front of the name."""
+
+    @property
+    def shown(self) -> str:
+        """As a message names it."""
+        return f"{self.schema}.{self.name}" if self.schema else self.name
 
     @property
     def spellings(self) -> tuple[str, ...]:
-        """The call without arguments; both ways if a blank may decide."""
+        """The call by its name, without arguments; both ways if a blank may decide."""
         name = identifier(self.name) if self.is_quoted else self.name
         return (f"{name}()", f"{name} ()") if self.has_gap else (f"{name}()",)
 
@@ -149,14 +162,14 @@ def _findings(
     seen = set[tuple[int, str]]()
     for logged, calls in found:
         for call in sorted(calls):
-            if call in differing and (logged.header.first_seqno, call.name) not in seen:
-                seen.add((logged.header.first_seqno, call.name))
-                yield _finding(logged, call.name, "")
+            if call in differing and (logged.header.first_seqno, call.shown) not in seen:
+                seen.add((logged.header.first_seqno, call.shown))
+                yield _finding(logged, call.shown, "")
 
     def find(body: Body) -> Iterator[BodyPart]:
         for call in _calls_of_body(body, stored, situation.plan.flavor):
             if call in differing:
-                yield BodyPart(call.name, needs_rows=False)
+                yield BodyPart(call.shown, needs_rows=False)
 
     for _, logged, program, part in reaching(situation, find) if behind else ():
         if (logged.header.first_seqno, part.what) not in seen:
@@ -169,7 +182,8 @@ def _finding(logged: LaneStatement, name: str, place: str) -> Finding:
     where = f"{header.source}: statement of seqno {header.first_seqno}, {shown(logged.beginning)}"
     found = f"{name}(){place}: {_STORED} on one server, {_OWN} on the other"
     expected = "calls that mean the same function on both servers"
-    return Finding(Severity.FATAL, where, expected, found, _TODO.format(name=name), header.first_seqno)
+    todo = _TODO_OF_SCHEMA if "." in name else _TODO.format(name=name)
+    return Finding(Severity.FATAL, where, expected, found, todo, header.first_seqno)
 
 
 def _stored(situation: Situation) -> frozenset[str]:
@@ -198,10 +212,14 @@ def _runs(text: LoggedText) -> bool:
 def _calls(tokens: Sequence[Token], stored: Collection[str]) -> Iterator[NamedCall]:
     for at, token in enumerate(tokens[:-1]):
         behind, is_qualified = tokens[at + 1], at > 0 and is_symbol(tokens[at - 1], ".")
-        if token.kind not in _NAMES or is_qualified or not is_symbol(behind, "("):
+        schema = tokens[at - 2].text if is_qualified and at > 1 else ""
+        if token.kind not in _NAMES or not is_symbol(behind, "("):
+            continue
+        # behind any other name a function is a stored one on both families
+        if is_qualified and schema.lower() not in OWN_SCHEMAS:
             continue
         if folded_name(token.text) in stored:
-            yield NamedCall(token.text, token.kind is TokenKind.NAME, behind.gap)
+            yield NamedCall(token.text, token.kind is TokenKind.NAME, behind.gap, schema)
 
 
 def _calls_of_body(body: Body, stored: Collection[str], flavor: Flavor) -> Iterator[NamedCall]:
@@ -222,8 +240,17 @@ def _differing(situation: Situation, calls: Collection[NamedCall]) -> Collection
     theirs = situation.target.ask(own_functions, spellings)
     source, flavor = situation.source, situation.plan.flavor
     ours = source.ask(own_functions, spellings) if source is not None else _built_in(calls, flavor)
-    sides = (ours, theirs)
-    return {call for call in calls if len({spelled in side for spelled in call.spellings for side in sides}) > 1}
+    sides = ((flavor, ours), (situation.target.flavor, theirs))
+
+    def answers(call: NamedCall) -> set[bool]:
+        # MySQL has no schemas for its own functions: behind any name stands a stored one
+        return {
+            spelled in own and (not call.schema or of is Flavor.MARIADB)
+            for spelled in call.spellings
+            for of, own in sides
+        }
+
+    return {call for call in calls if len(answers(call)) > 1}
 
 
 def own_functions(connection: Connection, spellings: Iterable[str]) -> frozenset[str]:

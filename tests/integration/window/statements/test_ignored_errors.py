@@ -56,6 +56,31 @@ def test_what_decides_which_rows_ignore_leaves_out_is_named_where_one_server_has
 
 
 @pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "INSERT IGNORE INTO app.child VALUES (NEW.id, 1, NEW.n)",
+        "BEGIN DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END; "
+        "INSERT INTO app.child VALUES (NEW.id, 1, NEW.n); END",
+    ],
+)
+def test_what_decides_which_rows_a_trigger_leaves_out_is_named_too(
+    channel_of: ChannelOf, family: str, body: str
+) -> None:
+    channel = channel_of(family, family)
+    fires = f"CREATE TRIGGER app.fires AFTER INSERT ON app.orders FOR EACH ROW {body}"
+    channel.on_both(*TABLES, "CREATE TABLE app.orders (id INT PRIMARY KEY, n INT)", fires)
+    run_on(channel.target, "ALTER TABLE app.child DROP CONSTRAINT c", log=False)
+    run_on(channel.source, "SET SESSION binlog_format = STATEMENT", "INSERT INTO app.orders VALUES (2, -1)")
+    with pytest.raises(PrecheckError, match=r"trigger app\.fires: checks of app\.child: expected .*ignored-errors"):
+        channel.run()
+    run_on(channel.target, MEND[1], log=False)
+    assert channel.run() is not None
+    channel.assert_equal()
+    assert channel.target.query("SELECT id FROM app.child") == [(1,)]
+
+
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
 def test_a_key_that_the_target_lacks_by_the_filter_is_named_with_the_ways_on(
     channel_of: ChannelOf, family: str
 ) -> None:

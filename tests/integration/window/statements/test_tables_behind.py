@@ -59,3 +59,31 @@ def test_a_table_of_another_definition_behind_rows_is_none_of_a_statement_s(chan
         channel.source, "USE tenant_1", "SET binlog_format = STATEMENT", "INSERT INTO orders SELECT id, 1 FROM shown"
     )
     assert channel.run() is not None
+
+
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def test_a_table_that_a_trigger_only_reads_may_be_any_and_one_that_it_fills_may_keep_no_rows(
+    channel_of: ChannelOf, family: str
+) -> None:
+    channel = channel_of(family, family)
+    channel.on_both(
+        "CREATE DATABASE app",
+        "CREATE TABLE app.orders (id INT PRIMARY KEY)",
+        "CREATE TABLE app.audit (id INT PRIMARY KEY, note VARCHAR(9))",
+        "CREATE TABLE app.words (id INT PRIMARY KEY, note VARCHAR(9)) ENGINE=MyISAM",
+        "CREATE TABLE app.sink (id INT PRIMARY KEY) ENGINE=BLACKHOLE",
+        "CREATE TABLE app.notes (id INT PRIMARY KEY) ENGINE=MyISAM",
+        "INSERT INTO app.audit VALUES (1, NULL), (2, NULL)",
+        "INSERT INTO app.words VALUES (1, 'one'), (2, 'two')",
+        "CREATE TRIGGER app.first AFTER INSERT ON app.orders FOR EACH ROW UPDATE app.audit AS a "
+        "JOIN app.words AS w ON w.id = a.id SET a.note = w.note WHERE a.id = NEW.id",
+        "CREATE TRIGGER app.second BEFORE INSERT ON app.orders FOR EACH ROW INSERT INTO app.sink VALUES (NEW.id)",
+        "CREATE TRIGGER app.third AFTER DELETE ON app.orders FOR EACH ROW INSERT INTO app.notes VALUES (OLD.id)",
+    )
+    run_on(channel.source, "SET binlog_format = STATEMENT", "INSERT INTO app.orders VALUES (1), (2)")
+    assert channel.run() is not None
+    channel.assert_equal()
+    assert channel.target.query("SELECT note FROM app.audit ORDER BY id") == [("one",), ("two",)]
+    run_on(channel.source, "SET binlog_format = STATEMENT", "DELETE FROM app.orders WHERE id = 1")
+    with pytest.raises(PrecheckError, match=r"app\.notes .*its rows stay where the block is rolled back"):
+        channel.run()
