@@ -13,6 +13,7 @@ from binlane.config import ChannelConfig, load_channel
 from binlane.model import Flavor, LogPosition, RowCounts, TableKey
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.checks import CHECKS, run_checks
+from binlane.precheck.definitions.noted import NotedDefinitions
 from binlane.precheck.situation.facts import Target
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.parser import ParserAnswers
@@ -69,6 +70,7 @@ def situation(
         "settings": settings(),
         "logged_by": frozenset(),
         "plans": WorkFolder("/nowhere"),
+        "noted": NotedDefinitions(WorkFolder("/nowhere")),
         "source": None,
         "begun": False,
         "read_statements": lambda: ParserAnswers(texts=list(texts)),

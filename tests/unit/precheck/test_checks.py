@@ -801,7 +801,7 @@ def test_the_source_s_keys_count_before_the_target_s() -> None:
     )  # fmt: skip
     vars(made).update(source=SimpleNamespace(ask=ask, read_schema=lambda: made.tables))
     assert len(said(made, "filtered-parents")) == 1
-    assert asked == [(foreign_keys_as_they_are, made.selection, made.plans.window)]
+    assert asked == [(foreign_keys_as_they_are, made.selection, made.noted)]
 
 
 DELETED: Final = {TableKey("shop", "parent"): TableCounts(read=RowCounts(deletes=1), written=RowCounts(deletes=1))}

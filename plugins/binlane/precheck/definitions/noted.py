@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
+from functools import cached_property
 from typing import Final, TypeVar
 
 from sqlalchemy import Connection
@@ -120,31 +121,48 @@ def partitioned_as_it_is(connection: Connection, databases: Set[str], known: Rea
     return frozenset(key for key in known.partitioned if key.database in databases)
 
 
-def source_as_it_is(connection: Connection, databases: Set[str], known: ReadDefinitions, folder: WorkFolder) -> Schema:
-    """The source's definitions of these databases: what the window's ``folder`` has if nothing has changed since."""
-    counts = known.source
+@dataclass(frozen=True)
+class NotedDefinitions:
+    """What a window's folder has of both servers' definitions. Each file is read once: the source's may have 80,000
+    tables. Raises PlanError for a damaged file."""
+
+    # no slots: cached_property keeps what was read
+
+    folder: WorkFolder
+
+    @cached_property
+    def known(self) -> ReadDefinitions:
+        """definitions.json."""
+        return read_definitions(self.folder)
+
+    @cached_property
+    def source(self) -> Schema:
+        """source_schema.json, if ``known`` has the source's counts."""
+        return schema_from_json(self.folder.read(files.SOURCE_SCHEMA), self.folder.path(files.SOURCE_SCHEMA))
+
+
+def source_as_it_is(connection: Connection, databases: Set[str], noted: NotedDefinitions) -> Schema:
+    """The source's definitions of these databases: what the window's folder has if nothing has changed since."""
+    counts = noted.known.source
     if counts is None or not counts.hold_until(read_statement_counts(connection)):
         return read_schema(connection, databases)
     # those that the target did not have were not asked for, as it would get them by the window's own statements
-    if not databases & read_databases(connection) <= known.asked:
+    if not databases & read_databases(connection) <= noted.known.asked:
         return read_schema(connection, databases)
-    read_then = schema_from_json(folder.read(files.SOURCE_SCHEMA), folder.path(files.SOURCE_SCHEMA))
-    return with_settings_of_now(connection, read_then.of(databases))
+    return with_settings_of_now(connection, noted.source.of(databases))
 
 
 def foreign_keys_as_they_are(
-    connection: Connection, selection: Selection, folder: WorkFolder
+    connection: Connection, selection: Selection, noted: NotedDefinitions
 ) -> Mapping[TableKey, tuple[ForeignKey, ...]]:
     """The foreign keys of the source's tables in databases that the filter takes, by table: what the window's folder
     has if nothing has changed since."""
     present = read_databases(connection)
     taken = frozenset(name for name in present if selection.database(name)[0] is not Extent.NONE)
-    known = read_definitions(folder)
-    counts = known.source
-    if counts is None or not taken <= known.asked or not counts.hold_until(read_statement_counts(connection)):
+    counts = noted.known.source
+    if counts is None or not taken <= noted.known.asked or not counts.hold_until(read_statement_counts(connection)):
         return read_foreign_keys(connection, taken)
-    read_then = schema_from_json(folder.read(files.SOURCE_SCHEMA), folder.path(files.SOURCE_SCHEMA))
-    tables = read_then.of(taken).tables.items()
+    tables = noted.source.of(taken).tables.items()
     return {key: table.foreign_keys for key, table in tables if table.foreign_keys}
 
 

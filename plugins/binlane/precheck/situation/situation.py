@@ -44,8 +44,8 @@ from binlane.plan.window_plan import TableCounts, WindowPlan
 from binlane.precheck.account.privileges import Grants, read_grants
 from binlane.precheck.account.row_writer import writer_of, written_by_sql
 from binlane.precheck.definitions.noted import (
+    NotedDefinitions,
     foreign_keys_as_they_are,
-    read_definitions,
     source_as_it_is,
     source_schema_of,
     target_as_it_is,
@@ -168,6 +168,8 @@ class Situation(TargetSituation):
     """Versions of the servers that wrote the log."""
     plans: WorkFolder
     """The plan's folder."""
+    noted: NotedDefinitions
+    """Of the window's folder."""
     tables: Schema
     """The target's databases that the window names, as they are now."""
     planned: Schema
@@ -722,7 +724,7 @@ class Situation(TargetSituation):
         """The foreign keys of tables in all databases that the filter takes, by table, in the source's names: of the
         source, or for an archive of the target. Raises SourceError."""
         if self.source is not None:
-            return self.source.ask(foreign_keys_as_they_are, self.selection, self.plans.window)
+            return self.source.ask(foreign_keys_as_they_are, self.selection, self.noted)
         known = renamed_schema(self.every_table, self.renaming.source)
         return {key: table.foreign_keys for key, table in known.tables.items() if table.foreign_keys}
 
@@ -777,8 +779,8 @@ def situation_of(
     selection: Selection,
 ) -> Iterator[Situation]:
     """The situation of a plan in its folder ``plans``, for as long as the block runs. The servers are asked at once."""
-    databases, window_folder = databases_of(plan), plans.window
-    engine, known = engine_of(endpoints.target), read_definitions(window_folder)
+    databases, noted = databases_of(plan), NotedDefinitions(plans.window)
+    engine, known = engine_of(endpoints.target), noted.known
     with ExitStack() as stack:
         target, source = stack.enter_context(Target(engine)), None
         window = target.ask(read_window, plan.channel, plan.window_id)
@@ -789,7 +791,7 @@ def situation_of(
         if endpoints.source is not None:
 
             def ask_source(connection: Connection, names: frozenset[str]) -> tuple[Schema, Grants]:
-                return source_as_it_is(connection, names, known, window_folder), read_grants(connection)
+                return source_as_it_is(connection, names, noted), read_grants(connection)
 
             asked = partial(source_schema_of, endpoints.source, databases, inputs.settings.renaming, ask_source)
             answer = stack.enter_context(in_background(asked))
@@ -815,6 +817,7 @@ def situation_of(
             settings=inputs.settings,
             logged_by=frozenset(each.server_version for each in (*manifest.segments, *manifest.carried)),
             plans=plans,
+            noted=noted,
             tables=tables,
             planned=inputs.schema,
             source=source,

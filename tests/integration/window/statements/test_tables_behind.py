@@ -61,9 +61,24 @@ def test_a_table_of_another_definition_behind_rows_is_none_of_a_statement_s(chan
     assert channel.run() is not None
 
 
-@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+SINK = (
+    "CREATE TABLE app.sink (id INT PRIMARY KEY) ENGINE=BLACKHOLE",
+    "CREATE TRIGGER app.second BEFORE INSERT ON app.orders FOR EACH ROW INSERT INTO app.sink VALUES (NEW.id)",
+)
+NOTES = (
+    "CREATE TABLE app.notes (id INT PRIMARY KEY) ENGINE=MyISAM",
+    "CREATE TRIGGER app.third AFTER DELETE ON app.orders FOR EACH ROW INSERT INTO app.notes VALUES (OLD.id)",
+)
+
+
+@pytest.mark.parametrize(
+    ("family", "more"),
+    # the one has no BLACKHOLE here, and the other refuses such a trigger (gtid_mode)
+    [("mariadb", NOTES), pytest.param("mysql", SINK, marks=requires_mysql)],
+    ids=["mariadb", "mysql"],
+)
 def test_a_table_that_a_trigger_only_reads_may_be_any_and_one_that_it_fills_may_keep_no_rows(
-    channel_of: ChannelOf, family: str
+    channel_of: ChannelOf, family: str, more: tuple[str, ...]
 ) -> None:
     channel = channel_of(family, family)
     channel.on_both(
@@ -71,19 +86,17 @@ def test_a_table_that_a_trigger_only_reads_may_be_any_and_one_that_it_fills_may_
         "CREATE TABLE app.orders (id INT PRIMARY KEY)",
         "CREATE TABLE app.audit (id INT PRIMARY KEY, note VARCHAR(9))",
         "CREATE TABLE app.words (id INT PRIMARY KEY, note VARCHAR(9)) ENGINE=MyISAM",
-        "CREATE TABLE app.sink (id INT PRIMARY KEY) ENGINE=BLACKHOLE",
-        "CREATE TABLE app.notes (id INT PRIMARY KEY) ENGINE=MyISAM",
         "INSERT INTO app.audit VALUES (1, NULL), (2, NULL)",
         "INSERT INTO app.words VALUES (1, 'one'), (2, 'two')",
         "CREATE TRIGGER app.first AFTER INSERT ON app.orders FOR EACH ROW UPDATE app.audit AS a "
         "JOIN app.words AS w ON w.id = a.id SET a.note = w.note WHERE a.id = NEW.id",
-        "CREATE TRIGGER app.second BEFORE INSERT ON app.orders FOR EACH ROW INSERT INTO app.sink VALUES (NEW.id)",
-        "CREATE TRIGGER app.third AFTER DELETE ON app.orders FOR EACH ROW INSERT INTO app.notes VALUES (OLD.id)",
+        *more,
     )
     run_on(channel.source, "SET binlog_format = STATEMENT", "INSERT INTO app.orders VALUES (1), (2)")
     assert channel.run() is not None
     channel.assert_equal()
     assert channel.target.query("SELECT note FROM app.audit ORDER BY id") == [("one",), ("two",)]
-    run_on(channel.source, "SET binlog_format = STATEMENT", "DELETE FROM app.orders WHERE id = 1")
-    with pytest.raises(PrecheckError, match=r"app\.notes .*its rows stay where the block is rolled back"):
-        channel.run()
+    if more == NOTES:
+        run_on(channel.source, "SET binlog_format = STATEMENT", "DELETE FROM app.orders WHERE id = 1")
+        with pytest.raises(PrecheckError, match=r"app\.notes .*its rows stay where the block is rolled back"):
+            channel.run()
