@@ -33,7 +33,7 @@ class Layer:
 
 
 LAYERS: Final = (
-    Layer("doors", "what people and Airflow call", ("airflow_plugin", "cli", "board")),
+    Layer("doors", "what people, Airflow and Spark call", ("airflow_plugin", "cli", "board", "spark_jobs")),
     Layer("orchestration", "the steps of a window, and the commands", ("orchestration", "health")),
     Layer("copies", "first copies, readiness, corrections, restores", ("readiness", "repair", "restore", "bootstrap")),
     Layer("proof", "before the first write, and afterwards", ("precheck", "verify")),
@@ -42,7 +42,7 @@ LAYERS: Final = (
     Layer(
         "work",
         "a window's files, and the job that plans it",
-        ("spark_jobs", "spark_engine", "spark_daemon", "work"),
+        ("spark_engine", "spark_daemon", "work"),
     ),
     Layer("plan", "transactions -> shards -> lanes -> blocks; no I/O", ("plan", "shards")),
     Layer("log", "bytes -> events -> statements and rows; no I/O", ("sql", "schema", "binlog", "kernels")),

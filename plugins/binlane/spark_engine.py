@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
@@ -147,22 +148,28 @@ def plan_on_server(remote: str, work: WorkFolder, name: str) -> None:
     """Run the plan job of a window's folder on the Spark Connect server ``remote`` (``sc://host:15002``).
 
     The server's session stays, so a window starts no JVM. Its executors need binlane installed and must reach the
-    folder. Raises the errors of ``run_plan_job``, ConfigError for another form of URL, and SparkServerError.
+    folder. Raises the errors of ``run_plan_job`` and of ``on_server``.
     """
+    on_server(remote, name, "plan job", partial(run_plan_job, work))
+
+
+def on_server(remote: str, name: str, job: str, run: Callable[[SparkEngine], _Result]) -> _Result:
+    """Run a job on a Spark Connect server. ``name``: of the session; ``job``: what it is, for errors. Raises
+    ConfigError for another form of URL, and SparkServerError."""
     from pyspark.errors import PySparkException
 
     channel = _channel(remote)
     try:
         session = _session(channel, name)
         try:
-            run_plan_job(work, SparkEngine(cast(Any, session)))
+            return run(SparkEngine(cast(Any, session)))
         finally:
             # releases this session; the server stays
             session.stop()
     except (PySparkException, OSError) as exc:
         raise SparkServerError(
             # the URL's account and parameters may be secret
-            f"Spark Connect server sc://{channel.endpoint}: expected it to run the plan job, got: {exc}; look at "
+            f"Spark Connect server sc://{channel.endpoint}: expected it to run the {job}, got: {exc}; look at "
             "the server and its log. The task's next try begins the job anew"
         ) from exc
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
+import shutil
+import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -18,7 +22,7 @@ from binlane.orchestration.airflow.replicate_dag import build_dags
 from binlane.restore.archive_index import ArchiveIndex
 from binlane.source.archive import ArchiveSource
 from lab.site import DAG_FILE
-from tests.dags.scene import CHANNEL, last_note, write_channel
+from tests.dags.scene import CHANNEL, ROOT, last_note, write_channel
 from tests.unit.source.archives import archive, log_file
 
 KEYS = '[archive]\nuri = "/backup/binlog/"\n'
@@ -50,13 +54,26 @@ def test_a_wrong_section_is_refused(tmp_path: Path, keys: str, said: str) -> Non
         load_channel(write_channel(tmp_path, text=f"{CHANNEL}[archive]\n{keys}"))
 
 
+@pytest.mark.parametrize("engine", ["local", "spark"])
 def test_a_run_indexes_what_is_new_and_fails_by_the_name_of_a_damaged_file(
-    tmp_path: Path, metadata_database: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    engine: str,
+    tmp_path: Path,
+    metadata_database: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     site = tmp_path / "binlog"
     files = [log_file(number, (number,), before=[(7, number - 1)], begun=5, closed=5) for number in (1, 2, 3)]
     archive(site, *files)
-    folder = write_channel(tmp_path, text=f'{CHANNEL}[archive]\nuri = "{site}"\nschedule = "none"\n').parents[1]
+    if engine == "spark" and shutil.which("java") is None:
+        pytest.skip("no java on PATH: no Spark to test with")
+    keys = f'[archive]\nuri = "{site}"\nschedule = "none"\n[spark]\nconnection = "binlane_spark"\nengine = "{engine}"\n'
+    folder = write_channel(tmp_path, text=f"{CHANNEL}{keys}").parents[1]
+    monkeypatch.setenv("AIRFLOW_CONN_BINLANE_SPARK", '{"conn_type": "spark", "host": "local[2]"}')
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "plugins"))
+    monkeypatch.setenv("PATH", f"{sysconfig.get_path('scripts')}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
     (folder / "binlane.py").write_text(DAG_FILE)
     monkeypatch.setenv("BINLANE_CHANNELS", str(folder / "channels"))
     local = "airflow.dag_processing.bundles.local.LocalDagBundle"

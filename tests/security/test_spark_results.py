@@ -20,6 +20,7 @@ import zstandard
 from binlane import errors
 from binlane.errors import BinlaneError, PlanError
 from binlane.plan.segment.map import MapSummary, ScanSummary
+from binlane.restore.indexing import Made, made_in
 from binlane.work.plan_job import tasks
 from binlane.work.plan_job.errors import as_text, error_of_text
 from binlane.work.plan_job.job import InProcess, run_plan_job
@@ -63,7 +64,7 @@ RESULTS_OF_AN_ATTACKER: Final[tuple[Callable[[Path], bytes], ...]] = (
 """Bytes in place of a task's result. A line more is an attack more."""
 
 
-@pytest.mark.parametrize("kind", [*RESULTS.values()])
+@pytest.mark.parametrize("kind", [*RESULTS.values(), Made])
 @pytest.mark.parametrize("number", range(len(RESULTS_OF_AN_ATTACKER)))
 def test_a_result_of_an_attacker_is_an_error_and_nothing_else(tmp_path: Path, kind: type, number: int) -> None:
     touched = tmp_path / "touched"
@@ -93,6 +94,15 @@ def test_an_error_of_an_attacker_is_one_of_binlanes_own_classes(text: str) -> No
     except PlanError as exc:
         found = exc
     assert type(found) in {each for each in vars(errors).values() if isinstance(each, type)}
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"file": 1}', "[" * 100_000, "cbuiltins\nexec\n"], ids=range(6))
+def test_a_line_of_an_index_job_that_is_none_is_an_error(text: str) -> None:
+    assert made_in(text) is None
+    line = Made("binlog.000001", 5, 6, "a fault").as_line()
+    assert made_in(f"{line}\n") == Made("binlog.000001", 5, 6, "a fault")
+    with pytest.raises(PlanError, match="what the index job has printed"):
+        made_in(line[: line.index("{")] + text)
 
 
 def test_an_executors_error_comes_with_its_class_and_text() -> None:

@@ -88,7 +88,6 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "work.plan_job": (*PLAN, "garbage", "blas_threads", "safe_path", "plan.window", "work"),
     "spark_daemon": ("blas_threads", "work.plan_job"),
     "spark_engine": ("errors", "work", "work.plan_job"),
-    "spark_jobs": ("errors", "work", "work.plan_job", "spark_engine"),
     "state": (*BASE, "regular_files", "plan", "work"),
     "state.carried": (*BASE, "plan", "plan.transaction", "work", "state"),
     "state.migrations": (*BASE, "servers", "work", "state", "state.carried"),
@@ -150,6 +149,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
         "work",
         "work.plan_job",
         "readiness",
+        "restore",
         "spark_engine",
     ),
     "orchestration.announcing": (
@@ -164,13 +164,14 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "orchestration.commands.inspection": (
         *(*WINDOW, "regular_files", "safe_text", "restore", "orchestration", "orchestration.commands"),
+        "orchestration.plan_job",
     ),
     "orchestration.commands.copies": (
         *(*WINDOW, "safe_text", *PRECHECK, *VERIFY, "bootstrap", "readiness", "repair", "restore"),
         *("health", "orchestration", "orchestration.announcing", "orchestration.extraction", "orchestration.commands"),
     ),
     "orchestration.airflow": (
-        *(*BASE, *CONFIG, "safe_text", *STATE, "work", "apply", "bootstrap", "health"),
+        *(*BASE, *CONFIG, "safe_text", *STATE, "work", "apply", "bootstrap", "restore", "health"),
         *("orchestration", "orchestration.plan_job", "orchestration.announcing", "orchestration.commands"),
         *("orchestration.commands.copies", "orchestration.commands.inspection"),
     ),
@@ -202,6 +203,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
         *(*WINDOW, "safe_text", "health", "verify.rows"),
         *("orchestration", "orchestration.commands", "orchestration.commands.inspection", "orchestration.airflow"),
     ),
+    "spark_jobs": ("errors", "work", "work.plan_job", "spark_engine", "restore"),
     "airflow_plugin": ("errors", "safe_text", "connections", "health", "orchestration.airflow", "board"),
 }
 

@@ -123,15 +123,20 @@ def archive(
         ),
     ],
     uri: Annotated[str, typer.Argument(help="Folder or URI of binlog files, plain or compressed as .gz or .zst.")],
+    engine: Annotated[
+        str, typer.Option(help="Who indexes: local (processes), or spark (SPARK_REMOTE, or spark-submit).")
+    ] = "local",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Check an archive (missing, doubled, cut, damaged and foreign files), or index it. Exit code 1: faults."""
     if action is ArchiveAction.INDEX:
-        from binlane.orchestration.commands.inspection.archive_index import index as act
-    else:
-        from binlane.orchestration.commands.inspection.archive import check as act
+        from binlane.orchestration.commands.inspection.archive_index import index
 
-    view, is_whole = act(uri, as_json=as_json)
+        view, is_whole = index(uri, engine, as_json=as_json)
+    else:
+        from binlane.orchestration.commands.inspection.archive import check
+
+        view, is_whole = check(uri, as_json=as_json)
     out.print(view)
     if not is_whole:
         raise typer.Exit(1)
@@ -357,11 +362,13 @@ def grants(
 
 
 @app.command()
-def spark_job() -> None:
+def spark_job(
+    index: Annotated[bool, typer.Option("--index", help="Of the job that indexes an archive.")] = False,
+) -> None:
     """Show the path of the plan job's file, for a spark-submit of your own."""
-    from binlane.orchestration.plan_job.spark_submit import PLAN_JOB
+    from binlane.orchestration.plan_job.spark_submit import INDEX_JOB, PLAN_JOB
 
-    out.print(str(PLAN_JOB))
+    out.print(str(INDEX_JOB if index else PLAN_JOB))
 
 
 @app.command()

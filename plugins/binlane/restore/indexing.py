@@ -1,20 +1,26 @@
-"""Makes the index of an archive, by processes of this machine: files that have none yet, or whose size has changed."""
+"""Makes the index of an archive, by processes of this machine or on Spark: files that have none yet, or whose size has
+changed."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from binlane.errors import BinlogError, ExecutorsLostError, SourceError, WorkError
+from binlane.json_codec.codec import Codec
 from binlane.lazy_dataclass import dataclass
 from binlane.restore.archive_index import ArchiveIndex, folder_of, index_file, name_of
 from binlane.source.archive import ArchiveSource
-from binlane.work.plan_job.job import LocalProcesses
+from binlane.work.plan_job.job import Engine, LocalProcesses
+from binlane.work.plan_job.wire import from_wire, to_wire
 
 _STAGE: Final = "index"
+_MARK: Final = "binlane has indexed: "
+_TOLD: Final = Codec("run the job with the binlane that waits for it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +34,29 @@ class Made:
     fault: str = ""
     """Why it has none now."""
 
+    def as_line(self) -> str:
+        """As a line for a job to print, to the process that waits for it."""
+        return _MARK + json.dumps(_TOLD.dump(self))
 
-def make_index(uri: str, processes: int | None = None) -> Iterator[Made]:
+
+def made_in(line: str) -> Made | None:
+    """What a line of ``as_line`` tells; None for any other line. Raises PlanError for one that is not as it is made."""
+    if not line.startswith(_MARK):
+        return None
+    return _TOLD.read(Made, line.removeprefix(_MARK), "what the index job has printed")
+
+
+def make_index(uri: str, engine: Engine | None = None) -> Iterator[Made]:
     """Index the closed files of an archive that no index describes yet, in the log's order as each is done.
 
-    ``processes``: at a time; None: as many as this machine has processors. Raises SourceError for a folder that is no
-    archive of one log, and ExecutorsLostError for a process that was killed: what is made stays.
+    ``engine``: runs a task for each file; None: as many processes as this machine has processors. Raises SourceError
+    for a folder that is no archive of one log, and ExecutorsLostError for workers that are gone: what is made stays.
     """
-    found = ArchiveIndex(ArchiveSource(uri))
-    new = [each for each in map(found.of, found.files) if each.facts is None and not each.is_open]
-    pool = LocalProcesses(processes or os.cpu_count() or 1)
+    names = [f"{file}/{stored}" for file, stored in unindexed(uri)]
+    pool = LocalProcesses(os.cpu_count() or 1) if engine is None else engine
     try:
-        for row in pool.run(_STAGE, partial(_index_one, uri), [[f"{each.file}/{each.stored}"] for each in new]):
-            yield Made(**json.loads(row))
+        for row in pool.run(_STAGE, partial(_index_one, uri), [[name] for name in names]):
+            yield from_wire(Made, row)
     except ExecutorsLostError as exc:
         raise ExecutorsLostError(
             f"{uri}: a process that indexes is gone (kill -9, or out of memory); what is indexed stays: run it again"
@@ -49,16 +65,40 @@ def make_index(uri: str, processes: int | None = None) -> Iterator[Made]:
         pool.close()
 
 
-def _index_one(uri: str, names: str) -> bytes:
-    """A task of ``LocalProcesses``. ``names``: the file's in the log and in the archive."""
-    file, stored = names.split("/")
+def unindexed(uri: str) -> dict[tuple[str, str], int]:
+    """The closed files of an archive that no index describes, by their names in the log and in the archive, with their
+    bytes there. Raises as ``make_index``."""
     source = ArchiveSource(uri)
+    found = ArchiveIndex(source)
+    files = map(found.of, found.files)
+    new = [(each.file, each.stored) for each in files if each.facts is None and not each.is_open]
+    return {(file, stored): source.stored_size(stored) for file, stored in new}
+
+
+def made_elsewhere(uri: str, before: Iterable[tuple[str, str]], told: Iterable[Made]) -> Iterator[Made]:
+    """What became of the files of ``unindexed`` behind a job of another machine: as their index is now, whatever the
+    job has told; a fault is what it has told of a file without one."""
+    faults = {each.file: each.fault for each in told}
+    found, folder = ArchiveIndex(ArchiveSource(uri)), folder_of(uri)
+    for file, stored in before:
+        facts = found.of(file).facts
+        if facts is None:
+            fault = faults.get(file) or f"{file}: the job has made no index of it; the output of its driver says why"
+            yield Made(file, 0, 0, fault)
+        else:
+            yield Made(file, facts.bytes, folder.size(name_of(stored)))
+
+
+def _index_one(uri: str, names: str) -> bytes:
+    """A task of an engine. ``names``: the file's in the log and in the archive."""
+    file, stored = names.split("/")
+    made = Made(file, 0, 0)
     try:
-        facts, data = index_file(source, file, stored)
+        facts, data = index_file(ArchiveSource(uri), file, stored)
     except (SourceError, BinlogError) as exc:
         if exc.retryable:
             raise
-        return json.dumps({"file": file, "log_bytes": 0, "index_bytes": 0, "fault": str(exc)}).encode()
+        return to_wire(Made, replace(made, fault=str(exc)))
     folder = folder_of(uri)
     try:
         folder.replace(name_of(stored), data)
@@ -69,4 +109,4 @@ def _index_one(uri: str, names: str) -> bytes:
             f"log, because a restore passes over what the index rules out; of {uri} it reads the files alone. A "
             "restore works without an index, and reads more"
         ) from exc
-    return json.dumps({"file": file, "log_bytes": facts.bytes, "index_bytes": len(data)}).encode()
+    return to_wire(Made, replace(made, log_bytes=facts.bytes, index_bytes=len(data)))

@@ -17,7 +17,7 @@ from binlane.model import Flavor, LogPosition
 from binlane.orchestration.commands.inspection.archive_index import index
 from binlane.orchestration.terminal import as_text
 from binlane.restore import archive_index, ruled_out
-from binlane.restore.archive_index import ArchiveIndex, folder_of, index_file, name_of, read_facts
+from binlane.restore.archive_index import ArchiveIndex, NotIndexedError, folder_of, index_file, name_of, read_facts
 from binlane.restore.ruled_out import RuledOut
 from binlane.source.archive import ArchiveSource
 from binlane.work.files import WorkFolder
@@ -143,6 +143,18 @@ def test_an_index_that_other_accounts_do_not_use_is_named_where_it_is_made(
     assert ("1 index by the user id 1003" in " ".join(shown.split())) is is_limited
     assert [each["limited_to"] for each in found["files"]] == [1003 if is_limited else None, None]
     assert bool(found["next_steps"]) is is_limited
+
+
+def test_names_that_are_too_long_together_are_a_fault_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arrow's offsets would be of other bytes."""
+    source = archive(tmp_path, log_file(1, (1,), Flavor.MARIADB), log_file(2, (2,), Flavor.MARIADB))
+    monkeypatch.setattr(archive_index, "_LARGEST_TEXTS", 1)
+    with pytest.raises(
+        NotIndexedError, match=r"binlog\.000001: expected at most 2 GiB of names in its index, found 2 b"
+    ):
+        index_file(source, "binlog.000001", "binlog.000001")
 
 
 def test_a_process_that_indexes_loads_no_pandas(tmp_path: Path) -> None:

@@ -72,6 +72,13 @@ def test_compressed_transactions_are_inflated_a_piece_at_a_time(monkeypatch: pyt
     assert len(content.pieces) == 4
 
 
+def test_a_piece_has_the_tables_of_its_own_events_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_content, "_PIECE", 1)
+    events = (*rows(1, "a"), *rows(2, "b"))
+    content = read(events, [len(events)])
+    assert [piece.tables.tolist() for piece in content.pieces] == [[], [0], [0], [], [], [1], [1], []]
+
+
 KNOWN = {
     "CREATE TABLE b.t (i INT)": {"b"},
     "ALTER TABLE t ADD COLUMN j INT": {"a"},

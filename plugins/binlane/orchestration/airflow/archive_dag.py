@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import datetime as dt
-import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from airflow.sdk import DAG, Asset, get_current_context
+from airflow.sdk import DAG, Asset
 
+from binlane.choices import PlanEngine
 from binlane.errors import ConfigError, SourceError
 from binlane.orchestration.airflow.dag_shape import RETRIES
 from binlane.orchestration.airflow.releases import cron_timetable
+from binlane.orchestration.airflow.spark_operator import SparkJob, connect_url
 from binlane.orchestration.airflow.task_errors import airflow_errors, form_values, note
-from binlane.orchestration.airflow.task_watch import StepOperator
+from binlane.orchestration.airflow.task_watch import WatchedTask
+from binlane.orchestration.plan_job.spark_submit import INDEX_JOB, spark_properties
+from binlane.orchestration.plan_job.window_engine import engine_for
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow.sdk import Context
+
     from binlane.config import ChannelConfig
     from binlane.orchestration.airflow.releases import CronDataIntervalTimetable
+    from binlane.restore.indexing import Made
 
 TASK: Final = "index_archive"
 _DOC: Final = (
     "Writes beside each closed file of the archive what it holds. Files with an index are not read again; it fails "
     "where a file has a fault, behind indexing all the others."
 )
-
-log = logging.getLogger(__name__)
 
 
 def index_dag_id(channel: str) -> str:
@@ -73,21 +79,53 @@ Channel file: `{channel.file}`.
 """
 
 
-def _task(channel: ChannelConfig) -> StepOperator:
-    uri = channel.archive.uri
-    assert uri is not None
+def _task(channel: ChannelConfig) -> IndexOperator:
+    return IndexOperator(
+        task_id=TASK,
+        channel=channel,
+        application=str(INDEX_JOB),
+        conn_id=channel.spark.connection,
+        name=f"binlane index {channel.name}",
+        properties=spark_properties(channel.spark.conf),
+        retries=RETRIES,
+        doc_md=_DOC,
+    )
 
-    def index_archive() -> dict[str, Any]:
-        from binlane.orchestration.commands.inspection.archive_index import index_new
 
-        context = get_current_context()
-        with airflow_errors(channel.name):
+class _IndexJob(SparkJob):
+    """Indexes the channel's archive: by the engine of its plan jobs, and on Spark as the connection's type says."""
+
+    def execute(self, context: Context) -> Any:
+        """Run the job and wait for its end."""
+        from binlane.orchestration.commands.inspection.archive_index import told_of
+
+        uri = self._channel.archive.uri
+        assert uri is not None
+        with airflow_errors(self._channel.name):
             form_values(context)
-            text, faults = index_new(uri)
-            log.info("%s", text)
+            text, faults = told_of(uri, self._made(context, uri))
+            self.log.info("%s", text)
             note(context, text)
             if faults:
                 raise SourceError("\n".join(faults))
         return {"note": text}
 
-    return StepOperator(task_id=TASK, python_callable=index_archive, retries=RETRIES, doc_md=_DOC)
+    def _made(self, context: Context, uri: str) -> Sequence[Made]:
+        # imported only if needed: a DAG file is parsed in every task process
+        from binlane.orchestration.plan_job.index_engines import index_arguments, index_on_server
+        from binlane.restore.indexing import made_elsewhere, made_in, make_index, unindexed
+
+        before = unindexed(uri)
+        segments = -(-sum(before.values()) // self._channel.segments.bytes)
+        if engine_for(self._channel, self._channel.spark.engine, segments).word != PlanEngine.SPARK or not before:
+            # an engine of the site's own is one of plans
+            return [*make_index(uri)]
+        if (remote := connect_url(str(self._conn_id))) is not None:
+            return index_on_server(uri, remote)
+        self.submit(context, index_arguments(uri), self._given)
+        told = filter(None, map(made_in, self._output.lines))
+        return [*made_elsewhere(uri, before, told)]
+
+
+class IndexOperator(WatchedTask, _IndexJob):
+    """``properties``: Spark properties, which may be secrets."""

@@ -51,22 +51,58 @@ _SPARK_CONNECT: Final = "spark_connect"
 """The type of a Spark Connect server's connection."""
 
 
-class _PlanJob(SparkSubmitOperator):
+class SparkJob(SparkSubmitOperator):
+    """Submits a job of binlane's own: the base of operators whose ``execute`` says what runs it."""
+
+    def __init__(self, *, channel: ChannelConfig, properties: Mapping[str, str], **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._channel, self._given = channel, dict(properties)
+        self._output = JobOutput()
+
+    def submit(self, context: Context, arguments: list[str], given: Mapping[str, str]) -> None:
+        """Run the job by spark-submit and wait for its end; its own error, if it names one, is raised."""
+        self.application_args = arguments
+        for value in secrets_of(given):
+            mask_secret(value)
+        with properties_file(given) as path:
+            self.properties_file = path
+            try:
+                super().execute(context)
+            except AirflowFailException:
+                raise
+            except AirflowException as exc:
+                if self._output.error is None:
+                    raise
+                raise self._output.error from exc
+
+    def on_kill(self) -> None:
+        """Ends a spark-submit; the other engines' processes and sessions end with this one."""
+        if self._hook is not None:
+            super().on_kill()
+
+    def _get_hook(self) -> SparkSubmitHook:
+        hook = super()._get_hook()
+        # the provider has no parameters for the command's options, the environment and what reads the output
+        read = hook._process_spark_submit_log
+        hook._process_spark_submit_log = lambda itr: read(self._output.listened(itr))  # type: ignore[method-assign]
+        build = _with_defaults(hook._build_spark_submit_command)
+        hook._build_spark_submit_command = build  # type: ignore[method-assign, assignment]
+        hook.submit = functools.partial(hook.submit, env=with_jvm_options(without_airflow(os.environ)))  # type: ignore[method-assign]
+        return hook
+
+
+class _PlanJob(SparkJob):
     """Runs the plan job: by the window's engine, and on Spark as the connection's type says."""
 
     def __init__(
         self,
         *,
-        channel: ChannelConfig,
         engine_of: Callable[[Context], WindowEngine],
         folder_of: Callable[[Context], WorkFolder],
-        properties: Mapping[str, str],
         **arguments: Any,
     ) -> None:
         super().__init__(**arguments)
-        self._channel, self._engine_of, self._folder_of = channel, engine_of, folder_of
-        self._given = dict(properties)
-        self._output = JobOutput()
+        self._engine_of, self._folder_of = engine_of, folder_of
 
     def execute(self, context: Context) -> Any:
         """Run the job and wait for its end."""
@@ -91,43 +127,16 @@ class _PlanJob(SparkSubmitOperator):
 
         if word != PlanEngine.SPARK:
             return f"on {socket.gethostname()}", lambda _: engines.run_by(word, self._channel, work)
-        if (remote := _connect_url(str(self._conn_id))) is not None:
+        if (remote := connect_url(str(self._conn_id))) is not None:
             return "Spark Connect", lambda _: engines.connect(self._channel, work, remote)
         return "spark-submit", lambda context: self._submit(context, work)
 
     def _submit(self, context: Context, work: WorkFolder) -> None:
         from binlane.orchestration.plan_job import engines
 
-        self.application_args = engines.job_arguments(work)
         given = with_token(self._given)
-        for value in secrets_of(given):
-            mask_secret(value)
-        with properties_file(given) as path:
-            self.properties_file = path
-            try:
-                super().execute(context)
-            except AirflowFailException:
-                raise
-            except AirflowException as exc:
-                if self._output.error is None:
-                    raise
-                raise self._output.error from exc
+        self.submit(context, engines.job_arguments(work), given)
         engines.take_answer_of(work.uri, given)
-
-    def on_kill(self) -> None:
-        """Ends a spark-submit; the other engines' processes and sessions end with this one."""
-        if self._hook is not None:
-            super().on_kill()
-
-    def _get_hook(self) -> SparkSubmitHook:
-        hook = super()._get_hook()
-        # the provider has no parameters for the command's options, the environment and what reads the output
-        read = hook._process_spark_submit_log
-        hook._process_spark_submit_log = lambda itr: read(self._output.listened(itr))  # type: ignore[method-assign]
-        build = _with_defaults(hook._build_spark_submit_command)
-        hook._build_spark_submit_command = build  # type: ignore[method-assign, assignment]
-        hook.submit = functools.partial(hook.submit, env=with_jvm_options(without_airflow(os.environ)))  # type: ignore[method-assign]
-        return hook
 
 
 class PlanJobOperator(WatchedTask, _PlanJob):
@@ -135,7 +144,7 @@ class PlanJobOperator(WatchedTask, _PlanJob):
     engine and its folder."""
 
 
-def _connect_url(connection_id: str) -> str | None:
+def connect_url(connection_id: str) -> str | None:
     """The URL of a Spark Connect server; None for the connection of a master, and for none."""
     try:
         if BaseHook.get_connection(connection_id).conn_type != _SPARK_CONNECT:

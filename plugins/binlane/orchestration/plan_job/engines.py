@@ -7,7 +7,8 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final, Protocol
 
 from binlane.choices import PlanEngine
@@ -78,9 +79,18 @@ def submit(channel: ChannelConfig, work: WorkFolder) -> None:
     if remote := os.environ.get(REMOTE):
         connect(channel, work, remote)
         return
+    given = with_token(spark_properties(channel.spark.conf))
+    command, code, told = run_submit(PLAN_JOB, job_arguments(work), given)
+    if code != 0 or not work.plans(read_inputs(work).key).exists(PLAN):
+        raise error_of(command, code, told)
+    take_answer_of(work.uri, given)
+
+
+def run_submit(job: Path, arguments: Sequence[str], given: Mapping[str, str]) -> tuple[str, int, str]:
+    """Run a job's file by spark-submit with these properties: the command, its exit code and its output, without
+    secrets. Raises ConfigError where there is no spark-submit."""
     from binlane.readiness.machine import spark_submit
 
-    given = with_token(spark_properties(channel.spark.conf))
     program, path = spark_submit()
     if program is None:
         raise ConfigError(
@@ -88,13 +98,10 @@ def submit(channel: ChannelConfig, work: WorkFolder) -> None:
         )
     environment = with_jvm_options({"PYSPARK_PYTHON": sys.executable, **without_airflow(os.environ), "PATH": path})
     with properties_file(given) as file:
-        command = [program, WITH_DEFAULTS, "--properties-file", file, str(PLAN_JOB), *job_arguments(work)]
+        command = [program, WITH_DEFAULTS, "--properties-file", file, str(job), *arguments]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode != 0 or not work.plans(read_inputs(work).key).exists(PLAN):
-        # Spark redirects the driver's standard error to its own standard output
-        told = without_secrets(f"{done.stdout}\n{done.stderr}", given)
-        raise error_of(" ".join(command), done.returncode, told)
-    take_answer_of(work.uri, given)
+    # Spark redirects the driver's standard error to its own standard output
+    return " ".join(command), done.returncode, without_secrets(f"{done.stdout}\n{done.stderr}", given)
 
 
 def job_arguments(work: WorkFolder) -> list[str]:

@@ -21,6 +21,8 @@ from binlane.work.plan_job.errors import error_in
 
 PLAN_JOB: Final = Path(__file__).parents[2] / "spark_jobs" / "event_metadata_filter.py"
 """The plan job's file, as spark-submit wants it."""
+INDEX_JOB: Final = PLAN_JOB.with_name("archive_index.py")
+"""The file of the job that indexes an archive."""
 _DAEMON: Final = "spark.python.daemon.module"
 _CARRIED: Final = "spark.submit.pyFiles"
 WITH_DEFAULTS: Final = "--load-spark-defaults"
@@ -80,11 +82,15 @@ class JobOutput:
     def __init__(self) -> None:
         self.error: BinlaneError | None = None
         """The last error that the job has named."""
+        self.lines: list[str] = []
+        """What binlane has printed."""
 
     def listened(self, lines: Iterable[str]) -> Iterator[str]:
         """The lines as they are."""
         for line in lines:
             self.error = error_in(line) or self.error
+            if line.startswith("binlane "):
+                self.lines.append(line)
             yield line
 
 

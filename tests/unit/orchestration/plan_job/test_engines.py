@@ -11,7 +11,7 @@ from binlane.errors import ConfigError
 from binlane.orchestration.commands.run import Call
 from binlane.orchestration.plan_job.engines import PLAN_ENGINES
 from binlane.orchestration.plan_job.jvm_options import LOADING_JOB
-from binlane.orchestration.plan_job.spark_submit import PLAN_JOB
+from binlane.orchestration.plan_job.spark_submit import INDEX_JOB, PLAN_JOB
 from binlane.orchestration.plan_job.window_engine import engine_for
 from binlane.work.files import WorkFolder
 
@@ -28,6 +28,7 @@ def test_the_job_s_file_is_in_a_folder_that_hides_no_other_package_s_modules() -
     """Spark puts that folder on the driver's path."""
     assert sorted(file.name for file in PLAN_JOB.parent.glob("*.py")) == [
         "__init__.py",
+        INDEX_JOB.name,
         PLAN_JOB.name,
         LOADING_JOB.name,
     ]

@@ -7,19 +7,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from binlane.activity import doing
+from binlane.choices import PlanEngine
 from binlane.model import plural, size_text
+from binlane.orchestration.plan_job.index_engines import make_index_by
 from binlane.orchestration.report import moment
 from binlane.orchestration.terminal import Grid, View
 from binlane.restore.archive_index import INDEX, ArchiveIndex, Indexed, folder_of
-from binlane.restore.indexing import Made, make_index
+from binlane.restore.indexing import Made
 from binlane.source.archive import ArchiveSource
 
 
-def index(uri: str, *, as_json: bool) -> tuple[View, bool]:
+def index(uri: str, engine: str = PlanEngine.LOCAL, *, as_json: bool) -> tuple[View, bool]:
     """Index the files of an archive that have no index yet; all of them as they are then, and whether none has a fault.
-    Raises SourceError for a folder that is no archive of one log."""
+    ``engine``: "local" or "spark". Raises SourceError for a folder that is no archive of one log."""
     with doing(f"indexing {uri}"):
-        made = {each.file: each for each in make_index(uri)}
+        made = {each.file: each for each in make_index_by(engine, uri, {})}
     found = ArchiveIndex(ArchiveSource(uri))
     files = [*map(found.of, found.files)]
     limited = {each.file: user for each in files if (user := found.limited_to(each)) is not None}
@@ -30,10 +32,8 @@ def index(uri: str, *, as_json: bool) -> tuple[View, bool]:
     return view, not any(each.fault for each in made.values())
 
 
-def index_new(uri: str) -> tuple[str, tuple[str, ...]]:
-    """Index the files of an archive that have no index yet: what was done, in one line, and the faults. Raises as
-    ``index``."""
-    made = [*make_index(uri)]
+def told_of(uri: str, made: Sequence[Made]) -> tuple[str, tuple[str, ...]]:
+    """What was done, in one line, and the faults."""
     return _done(uri, made), tuple(each.fault for each in made if each.fault)
 
 
