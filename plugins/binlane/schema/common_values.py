@@ -3,6 +3,7 @@ equalities."""
 
 from __future__ import annotations
 
+import string
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
@@ -39,6 +40,29 @@ def takes_for_equal(column: Definition) -> bool:
     # PAD SPACE: a CHAR has no blanks at its end, a VARCHAR has
     is_padded = column.data_type != "char" and not collation.endswith(("_nopad_bin", "_0900_bin"))
     return not collation.endswith("_bin") or is_padded
+
+
+_PLAIN_WORD: Final = frozenset(f"{string.ascii_letters}{string.digits}_")
+_PLAIN_ORDERS: Final = frozenset(
+    {"bin", "nopad_bin", "general_ci", "general_nopad_ci", "unicode_ci", "unicode_nopad_ci", "unicode_520_ci"}
+    | {f"{version}_{order}" for version in ("0900", "uca1400") for order in ("ai_ci", "as_ci", "as_cs", "bin")}
+)
+"""Ends of collations to which two letters of ASCII are equal only if they are one. To some languages i is y, or v w."""
+
+
+def compared_text(column: Definition, text: str) -> str | None:
+    """A text as a column compares it: no other one is equal to the column, and it has it as it is. None where that is
+    not known: for other texts than words of ASCII, and by the collation of a language."""
+    if not text or not _PLAIN_WORD.issuperset(text) or column.charset is None:
+        return None
+    order = (column.collation or "").partition("_")[2]
+    if order not in _PLAIN_ORDERS and column.collation != "latin1_swedish_ci":
+        return None
+    found = text.lower()
+    if column.data_type == "enum":
+        return found if found in map(str.lower, column.members) else None
+    is_whole = column.data_type in ("char", "varchar") and column.length is not None and len(text) <= column.length
+    return found if is_whole else None
 
 
 def is_cut(column: Definition) -> bool:
@@ -79,10 +103,14 @@ class _Pair(NamedTuple):
 
 
 def given_by(
-    block: Block, tables: Tables, columns: Sequence[Column] = (), rows_of: Sequence[Column] = ()
+    block: Block,
+    tables: Tables,
+    columns: Sequence[Column] = (),
+    rows_of: Sequence[Column] = (),
+    fired: Table | None = None,
 ) -> CommonValues:
     """What rows with equal values in some columns have in common. ``rows_of``: they are of one row of these columns'
-    tables, too."""
+    tables, too. ``fired``: the table whose row has the names NEW and OLD."""
     ordered = ((place, definition_of(place, tables)) for column in columns if (place := place_of(column, tables)))
     given = {place for place, column in ordered if column is None or not is_cut(column)}
     changed = {place[0] for column in rows_of if (place := place_of(column, tables)) is not None} - {OUTSIDE}
@@ -100,7 +128,10 @@ def given_by(
         if each.excludes_null:
             not_null.add(place)
         other = place_of(each.other, tables)
-        if other is not None and _are_alike(place, other, tables):
+        if other is None and not is_column(each.other, tables):
+            # a variable, or a parameter
+            other = OUTSIDE, each.other.name
+        if other is not None and _are_alike(place, other, tables, fired):
             # of a row that is one of the changed table's, the condition of its join holds
             outer = None if each.outer is None or not each.outer.nullable.isdisjoint(changed) else each.outer
             pairs += [_Pair(other, place)] if outer is None else _of_outer(other, place, outer, tables)
@@ -184,11 +215,16 @@ def definition_of(place: Place, tables: Tables) -> Definition | None:
     return None if known is None else next((each for each in known.columns if each.name.lower() == place[1]), None)
 
 
-def _are_alike(one: Place, other: Place, tables: Tables) -> bool:
+def _are_alike(one: Place, other: Place, tables: Tables, fired: Table | None) -> bool:
     left, right = definition_of(one, tables), definition_of(other, tables)
-    if left is None or right is None:
-        return OUTSIDE in (one[0], other[0])
-    return are_alike(left, right)
+    if other[0] == OUTSIDE:
+        qualifier, _, name = other[1].rpartition(".")
+        of_row = () if fired is None or qualifier not in ("new", "old") else fired.columns
+        right = next((each for each in of_row if each.name.lower() == name), None)
+        if right is None and left is not None:
+            # many texts equal one number
+            return left.charset is None
+    return left is not None and right is not None and are_alike(left, right)
 
 
 def are_alike(left: Definition, right: Definition) -> bool:

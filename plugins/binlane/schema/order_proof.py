@@ -44,9 +44,9 @@ PARTITIONED: Final = "innodb in partitions"
 """In place of an engine: the rows are read partition by partition."""
 
 
-def is_settled(part: OrderedPart, table_of: Callable[[TableKey], Table | None]) -> bool:
+def is_settled(part: OrderedPart, table_of: Callable[[TableKey], Table | None], fired: Table | None = None) -> bool:
     """Whether the order of the rows changes nothing. ``table_of``: a table's definition, with an engine if both servers
-    read it in one way; None if it is not known."""
+    read it in one way; None if it is not known. ``fired``: the table whose row has the names NEW and OLD."""
     tables = tables_of(part.block, table_of)
     bases = [(source, None if table is None or table.engine == DERIVED else table) for source, table in tables]
     if not tables or _feels_nothing(part, bases):
@@ -59,12 +59,12 @@ def is_settled(part: OrderedPart, table_of: Callable[[TableKey], Table | None]) 
     if len({source.alias for source, _ in tables}) < len(tables):
         # names that differ in the case of their letters alone
         return False
-    if block.is_part and block.has_order:
-        # an ORDER BY behind a UNION is that of all its parts
+    if block.is_part and not block.clauses.keys().isdisjoint(("ORDER", "LIMIT", "FETCH")):
+        # behind a UNION they are those of all its parts
         return False
     if part.by_items and block.orders_all and not _has_ties(part, tables):
         return True
-    given = given_by(block, tables, part.columns, part.rows_of)
+    given = given_by(block, tables, part.columns, part.rows_of, fired)
     if part.needed is not None:
         # which of its equal values a column of GROUP BY shows is a part of its own
         grouped = {place for column in part.columns if (place := place_of(column, tables)) is not None}

@@ -43,7 +43,8 @@ MAY_BE_NULL = Column("may", 3, "decimal", precision=12, scale=2)
 BAL, WHOLE = Column("bal", 3, "decimal", precision=12, scale=2), Column("i", 4, "int")
 CUSTOMER, COUNT = Column("c", 1, "int", nullable=False), Column("cnt", 2, "int", nullable=False, default="'0'")
 TOTAL = Column("total", 3, "decimal", precision=14, scale=4, nullable=False, default="'0.0000'")
-FIRED = (*INTS, K, S, B, TS, AMOUNT, CENTS, MAY_BE_NULL, Column("code", 9, "int", nullable=False))
+E = Column("e", 1, "enum", charset="utf8mb4", collation="utf8mb4_general_ci", members=("a", "b"))
+FIRED = (*INTS, K, S, B, E, TS, AMOUNT, CENTS, MAY_BE_NULL, Column("code", 9, "int", nullable=False))
 TABLES = {
     each.key: each
     for each in (
@@ -231,6 +232,43 @@ APART += [
     f"BEGIN {COUNTED}; INSERT INTO stats (c, total) VALUES (NEW.n, NEW.amount)"
     " ON DUPLICATE KEY UPDATE total = total + NEW.amount; END",
     f"BEGIN {COUNTED.replace('NEW.n', '1')}; {UPSERT.format('(2, 1, 5)', 'cnt = cnt + 1')}; END",
+]
+ALIASED = "INSERT INTO stats (c, cnt, total) VALUES (NEW.n, 1, NEW.amount) AS fresh ON DUPLICATE KEY UPDATE "
+SEEN = "INSERT INTO acc (id, at, s) VALUES (NEW.n, NOW(), 'x') ON DUPLICATE KEY UPDATE "
+NAMED = "INSERT INTO by_name (k, n) VALUES ({}, 1) ON DUPLICATE KEY UPDATE n = n + 1"
+APART += [
+    f"{ALIASED}cnt = stats.cnt + fresh.cnt, total = stats.total + fresh.total",
+    f"{ALIASED}cnt = cnt + 1, total = total + fresh.total",
+    f"{SEEN}at = VALUES(at), s = VALUES(s)",
+    f"{SEEN}at = NOW(), s = 'x'",
+    f"{SEEN}id = id",
+    f"{SEEN}acc.id = acc.id, at = NOW()",
+    f"{SEEN}id = VALUES(id)",
+    NAMED.format("'all'"),
+    NAMED.format("NEW.e"),
+    "; ".join(("BEGIN", NAMED.format("'all'"), NAMED.format("'each'"), "END")).replace("BEGIN;", "BEGIN"),
+    "IF NEW.m THEN UPDATE acc SET s = 'x', n = 5 WHERE id = NEW.n; ELSE UPDATE acc SET s = 'x', n = 5, m = 1; END IF",
+    "BEGIN UPDATE acc SET n = 5 WHERE s = 'old' AND m = NEW.m; INSERT INTO acc (id, s) VALUES (NEW.id, 'new'); END",
+    "BEGIN DELETE FROM by_day WHERE d = '2020-02-29'; INSERT INTO by_day (d, n) VALUES ('2026-12-01', NEW.n); END",
+]
+MEETING += [
+    f"{ALIASED}cnt = stats.cnt + fresh.total",
+    f"{SEEN}s = VALUES(at)",
+    f"{SEEN}at = NEW.ts",
+    "INSERT INTO by_name (k, n) VALUES (NEW.e, 1) ON DUPLICATE KEY UPDATE k = VALUES(k)",
+    NAMED.format("NEW.k"),
+    NAMED.format("CONCAT('a', 'b')"),
+    NAMED.format("_latin1'all'"),
+    *(
+        f"BEGIN {NAMED.format(one)}; {NAMED.format(other)}; END"
+        for one, other in (
+            ("'all'", "'ALL'"),
+            ("NEW.e", "'A'"),
+            ("NEW.e", "NEW.s"),
+            ("'all'", "'all '"),
+            ("'ä'", "'all'"),
+        )
+    ),
 ]
 
 

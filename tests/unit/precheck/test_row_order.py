@@ -84,7 +84,10 @@ def felt(statement: str, *programs: Program) -> list[str]:
     columns = (Column("id", 1, "int", nullable=False), Column("n", 2, "int"), Column("m", 3, "int"))
     primary = Key("PRIMARY", True, True, (KeyColumn("id"),))
     names = ("fired", "other", "s", "c")
-    tables = [Table(TableKey("shop", name), "InnoDB", columns, (primary,)) for name in names]
+    code = Column("code", 4, "varchar", length=9, octets=36, charset="utf8mb4", collation="utf8mb4_general_ci")
+    tables = [Table(TableKey("shop", name), "InnoDB", (*columns, code), (primary,)) for name in names]
+    unique = Key("code", True, False, (KeyColumn("code"),))
+    tables.append(Table(TableKey("shop", "texts"), "InnoDB", (*columns, code), (unique,)))
     made = situation(tables=schema(*tables), needs=Needs(statements=True))
     triggers, routines = ([each for each in programs if (each.kind == "trigger") is is_one] for is_one in (True, False))
     vars(made).update(
@@ -126,12 +129,12 @@ TOGETHER: Final = {
         function("taking", "BEGIN DELETE FROM c WHERE id = x; RETURN 1; END"),
     ),
     "a function that reads what a trigger writes": (
-        "INSERT INTO fired SELECT counted(id), 1, 1 FROM s",
+        "INSERT INTO fired SELECT counted(id), 1, 1, 1 FROM s",
         trigger("fired", INSERTING),
         function("counted", "RETURN (SELECT COUNT(*) FROM c)"),
     ),
     "a function that reads it by a view": (
-        "INSERT INTO fired SELECT counted(id), 1, 1 FROM s",
+        "INSERT INTO fired SELECT counted(id), 1, 1, 1 FROM s",
         trigger("fired", INSERTING),
         function("counted", "RETURN (SELECT COUNT(*) FROM v)"),
         Program(TableKey("shop", "v"), "view", "select `id` from `c`"),
@@ -146,6 +149,16 @@ TOGETHER: Final = {
         trigger("fired", f"BEGIN {TWO}; UPDATE v SET n = 7 WHERE id = NEW.n; END"),
         Program(TableKey("shop", "v"), "view", "select `id`, `n` from `c`"),
     ),
+    "a statement that changes a view": (
+        "UPDATE v SET n = counted(id)",
+        function("counted", "RETURN (SELECT COUNT(*) FROM c)"),
+        Program(TableKey("shop", "v"), "view", "select `id`, `n` from `c`"),
+    ),
+    "rows of one key": (
+        OF_ROWS,
+        trigger("fired", "REPLACE INTO c (id, n) VALUES (NEW.id, NEW.m)", name="a"),
+        trigger("fired", "REPLACE INTO c (id, n) VALUES (NEW.n, 0)", name="b"),
+    ),
     "a table by other letters": (
         OF_ROWS,
         trigger("fired", f"BEGIN {TWO}; UPDATE C SET n = 7 WHERE id = NEW.n; END"),
@@ -157,10 +170,40 @@ TOGETHER: Final = {
 def test_bodies_that_one_statement_runs_are_judged_together(case: str) -> None:
     statement, *programs = TOGETHER[case]
     assert felt(statement, *programs) != []
-    assert felt("INSERT INTO fired VALUES (1, 1, 1)", *programs) == []
+    assert felt("INSERT INTO fired VALUES (1, 1, 1, 1)", *programs) == []
     alone = [each for each in programs if each.kind != "view"]
     if len(alone) > 1:
         assert [felt(statement, each) for each in alone] == [[] for _ in alone]
+
+
+LIMITS: Final = {
+    "SELECT n INTO v FROM c WHERE id = NEW.n LIMIT 1": True,
+    "SELECT n INTO v FROM c WHERE id = NEW.n FETCH FIRST ROW ONLY": True,
+    "SELECT n INTO v FROM c WHERE m = NEW.n LIMIT 1": False,
+    "SELECT n INTO v FROM c WHERE m = NEW.n ORDER BY n LIMIT 1": True,
+    "SELECT 1 INTO v FROM c WHERE m = NEW.n LIMIT 1": True,
+    "SELECT COUNT(*) INTO v FROM c WHERE m = NEW.n LIMIT 1": True,
+    "SELECT COUNT(*) INTO v FROM c WHERE m = NEW.n GROUP BY n LIMIT 1": False,
+    "SELECT n INTO v FROM c WHERE id = NEW.id UNION SELECT m FROM c WHERE id = NEW.n LIMIT 1": False,
+    "SELECT n INTO v FROM c WHERE id = v LIMIT 1": True,
+    "SELECT n INTO v FROM c WHERE id > v LIMIT 1": False,
+    "SET v = (SELECT n FROM c WHERE id = NEW.n LIMIT 1)": True,
+    "SET v = (SELECT n FROM c LIMIT 1)": False,
+    "SELECT n INTO v FROM texts WHERE code = NEW.code LIMIT 1": True,
+    "SELECT n INTO v FROM texts WHERE code = OLD.code LIMIT 1": True,
+    "SELECT n INTO v FROM texts WHERE code = NEW.n LIMIT 1": False,
+    "SELECT n INTO v FROM texts WHERE code = v LIMIT 1": False,
+    "SELECT n INTO v FROM nowhere WHERE id = NEW.n LIMIT 1": False,
+    "UPDATE c SET n = 1 WHERE id = NEW.n LIMIT 1": True,
+    "DELETE FROM c WHERE m = NEW.n LIMIT 1": False,
+}
+
+
+@pytest.mark.parametrize(("statement", "is_settled"), LIMITS.items())
+def test_a_limit_in_a_body_takes_one_row_by_a_unique_key(statement: str, is_settled: bool) -> None:
+    found = felt("INSERT INTO fired VALUES (1, 1, 1, 1)", trigger("fired", f"BEGIN DECLARE v INT; {statement}; END"))
+    assert (found == []) is is_settled
+    assert all(each.startswith("LIMIT for rows in an order that no key settles of trigger") for each in found)
 
 
 def test_bodies_that_no_statement_runs_together_are_not() -> None:

@@ -18,15 +18,15 @@ from binlane.precheck.bodies.own_keys import (
     ways_of,
 )
 from binlane.precheck.bodies.row_values import TypeOf, declared, leaves_one
-from binlane.precheck.bodies.rows_met import NOTHING_BESIDE, Beside, RowsMet, literal_in, told_of
-from binlane.schema.common_values import are_alike, differs
+from binlane.precheck.bodies.rows_met import NOTHING_BESIDE, Beside, RowsMet, has_same_rows, literal_in, told_of
+from binlane.schema.common_values import are_alike, compared_text, differs
 from binlane.schema.derived_tables import DERIVED
 from binlane.schema.kept_values import keeps, scale_of
 from binlane.schema.letter_case import ANY_CASE
 from binlane.schema.model import ENGINES_WITHOUT_KEYS, Key, KeyColumn, Table
 from binlane.schema.model import Column as Definition
 from binlane.sql.parse.lexer import Token, TokenKind
-from binlane.sql.parse.query_blocks import Column, columns_in
+from binlane.sql.parse.query_blocks import Column, columns_in, plain_column
 from binlane.sql.parse.row_effects import (
     FIRING,
     PLAIN,
@@ -37,6 +37,7 @@ from binlane.sql.parse.row_effects import (
     change_by,
     change_of,
     has_row_beside,
+    is_plain,
     reads,
     types_of_variables,
     writes,
@@ -146,11 +147,10 @@ class _Rows:
             # a view may have other names for the columns
             is_known = base is None or len(names[base]) == 1
             is_one = is_known and ((len(constants) == 1 and () not in constants) or len(same) == 1)
-            is_alone = len(own) == len(same)
             for each in own:
                 # whether the value depends on the row at hand, or on a column that the body changes
                 is_by_row = each.is_fired or not felt[base].isdisjoint(each.read)
-                if not is_by_row and (is_one or (is_alone and is_known and has_beside(table))):
+                if not is_by_row and (is_one or (is_known and has_beside(table))):
                     continue
                 is_other = Change.OTHER in kinds or len(kinds) > 1 or not is_known
                 if is_other or any(_may_be_of(name, changed) for name in each.added):
@@ -202,7 +202,10 @@ class _Rows:
         ):
             yield from (each for each in upserts if given_to(each, written) is None)
             return
-        if len(unique) != 1 or any(_takes_for_equal(written, part) for part in unique[0].columns):
+        if len(unique) != 1 or any(
+            _takes_for_equal(written, part) and not self._has_other_texts(every, written, part)
+            for part in unique[0].columns
+        ):
             yield from upserts
             return
         in_key = {(part.name or "").lower() for part in unique[0].columns}
@@ -210,19 +213,40 @@ class _Rows:
             is_one_kind = len({_fixed(each, written, in_key) for each in same}) == 1
             yield from (each for each in same if not (is_one_kind and self._leaves_the_same(each, written, in_key)))
 
+    def _has_other_texts(self, every: Sequence[tuple[Upsert, Body]], written: Table, part: KeyColumn) -> bool:
+        """Whether a key takes none of the texts that upserts give its column for another one of them: literals, and the
+        members of an ENUM of the row at hand."""
+        column, texts = column_of(written, part.name), set[str]()
+        for each, of in every:
+            value = (given_to(each, written) or {}).get((part.name or "").lower()) or ()
+            name, fired = plain_column(value), self.fired if has_same_rows(self.body, of) else None
+            own = column_of(fired, name.name) if name is not None and name.qualifier in FIRING else None
+            if len(value) == 1 and value[0].kind is TokenKind.STRING and is_plain(value[0].literal):
+                texts.add(value[0].literal[1:-1])
+            elif own is not None and own.data_type == "enum":
+                texts.update(own.members)
+            else:
+                return False
+        compared = (
+            set() if column is None or part.prefix is not None else {compared_text(column, text) for text in texts}
+        )
+        return None not in compared and len(compared) == len(texts)
+
     def _leaves_the_same(self, upsert: Upsert, written: Table, in_key: Collection[str]) -> bool:
         """Whether rows that meet leave the same in all columns but those of the key, whichever comes first."""
         given = given_to(upsert, written)
         if given is None:
             return False
         others = {name: value for name, value in given.items() if name not in in_key}
-        if not upsert.updates:
+        updates = _updates(upsert, given, written, in_key)
+        if not updates:
             return not any(True for value in others.values() for _ in columns_in(value))
-        return self._add_up(upsert, others, written)
+        return self._add_up(updates, others, written)
 
-    def _add_up(self, upsert: Upsert, others: Mapping[str, Sequence[Token]], written: Table) -> bool:
+    def _add_up(
+        self, updates: Mapping[str, Sequence[Token]], others: Mapping[str, Sequence[Token]], written: Table
+    ) -> bool:
         """Whether ON DUPLICATE KEY UPDATE adds to each column what the first row has inserted."""
-        updates = dict(upsert.updates)
         if not updates.keys() <= others.keys():
             return False
         for name, value in others.items():
@@ -274,10 +298,30 @@ def _with_given_keys(fired: Table, set_before: Collection[str] | None) -> Table:
     return replace(fired, keys=tuple(keys))
 
 
+def _updates(
+    upsert: Upsert, given: Mapping[str, Sequence[Token]], written: Table, in_key: Collection[str]
+) -> Mapping[str, Sequence[Token]]:
+    """What ON DUPLICATE KEY UPDATE changes, with the row's own value for ``VALUES(x)`` alone: not by ``x = x``, nor a
+    column of the key, which has that value."""
+    found = dict[str, Sequence[Token]]()
+    for name, value in upsert.updates:
+        is_of_row = _texts(value) == ["values", "(", name, ")"] and name in given
+        update, itself = given[name] if is_of_row else value, plain_column(value)
+        is_same = (
+            itself is not None and itself.name == name and itself.qualifier in ("", ANY_CASE.table(written.key).table)
+        )
+        column = column_of(written, name)
+        is_of_key = is_of_row and name in in_key and column is not None and not differs(column)
+        if not (is_same or is_of_key):
+            found[name] = update
+    return found
+
+
 def _fixed(upsert: Upsert, written: Table, in_key: Collection[str]) -> Hashable:
     """What upserts into one table have in common if none of them leaves another row than the others would: how values
     are added up, and those that are not."""
-    updates, given = dict(upsert.updates), given_to(upsert, written) or {}
+    given = given_to(upsert, written) or {}
+    updates = _updates(upsert, given, written, in_key)
     fixed = dict[str, Hashable]()
     for column in written.columns:
         name = column.name.lower()
@@ -293,8 +337,7 @@ def _fixed(upsert: Upsert, written: Table, in_key: Collection[str]) -> Hashable:
             # what a sum begins with
             fixed[name] = Change.SUM
         else:
-            # literal texts have none here; equal ones are one token
-            fixed[name] = tuple(token.text.lower() or id(token) for token in value)
+            fixed[name] = tuple(_texts(value))
     return bool(updates), frozenset(fixed.items())
 
 
@@ -310,7 +353,7 @@ def _meeting(every: Sequence[Upsert], written: Table, key: Key) -> Iterable[Sequ
     """The upserts into a table, those apart that have other literal numbers in a column of its key."""
     for part in key.columns:
         column = column_of(written, part.name)
-        groups = dict[int | None, list[Upsert]]()
+        groups = dict[int | str | None, list[Upsert]]()
         for each in every:
             value = (given_to(each, written) or {}).get((part.name or "").lower()) or ()
             groups.setdefault(literal_in(column, value), []).append(each)
@@ -329,7 +372,7 @@ def _part(what: str) -> BodyPart:
 
 
 def _texts(tokens: Sequence[Token]) -> list[str]:
-    return [token.text.lower() for token in tokens]
+    return [token.text.lower() or token.literal for token in tokens]
 
 
 def _takes_for_equal(table: Table, part: KeyColumn) -> bool:

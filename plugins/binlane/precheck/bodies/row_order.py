@@ -200,8 +200,9 @@ class RowOrder:
     def _of_body(self, body: Body) -> Iterator[BodyPart]:
         table_of = self.table_of(self.situation.plan.first_seqno)
         is_full = bool(body.full_group_by)
-        for part in order_felt(body.tokens, body.database, full_group_by=is_full, view_of=self.view_of):
-            if not is_settled(part, table_of):
+        fired = table_of(body.difference.key) if body.events else None
+        for part in order_felt(body.tokens, body.database, full_group_by=is_full, view_of=self.view_of, is_body=True):
+            if not is_settled(part, table_of, fired):
                 by_own_mode = body.full_group_by is None and part.what == BESIDE_GROUP
                 yield BodyPart(_named(part), needs_rows=False, by_own_mode=by_own_mode)
         for what in self._assigned_and_read(body.tokens, body.database):

@@ -13,6 +13,7 @@ A change for one row at hand and a change for another one leave the same in both
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import date
 from functools import cached_property
 from typing import Final, NamedTuple
 
@@ -28,7 +29,7 @@ from binlane.precheck.bodies.own_keys import (
     ways_of,
 )
 from binlane.precheck.bodies.row_values import declared
-from binlane.schema.common_values import are_alike, differs
+from binlane.schema.common_values import are_alike, compared_text, differs
 from binlane.schema.kept_values import holds, keeps
 from binlane.schema.letter_case import ANY_CASE
 from binlane.schema.model import Column as Definition
@@ -44,6 +45,7 @@ from binlane.sql.parse.row_effects import (
     assignments,
     has_row_beside,
     inserts,
+    is_plain,
     may_set_of_row,
     types_of_variables,
 )
@@ -80,12 +82,17 @@ def upserts_of(body: Body) -> Sequence[Upsert]:
     return tuple(each for _, each in inserts(body.tokens, body.database))
 
 
+def has_same_rows(body: Body, other: Body) -> bool:
+    """Whether two bodies are triggers of one table."""
+    return bool(body.events and other.events) and other.difference.key == body.difference.key
+
+
 def told_of(body: Body, other: Body, told: Table | None) -> Table | None:
     """The firing table of ``body`` with the keys that tell its rows apart, ``told``, for what another body does for the
     same rows; None if that has other rows at hand, or has them before they have their keys."""
     if other is body:
         return told
-    if not (body.events and other.events) or other.difference.key != body.difference.key:
+    if not has_same_rows(body, other):
         return None
     # the keys of a row that is not there yet may be others in front of its INSERT
     return None if not body.is_before and other.is_before and "INSERT" in other.events else told
@@ -343,13 +350,27 @@ def _is_positive(tokens: Sequence[Token]) -> bool:
     )
 
 
+def _date(text: str) -> str | None:
+    """A date as it is written, if a DATE has it so whatever its ``sql_mode``."""
+    try:
+        return text if date.fromisoformat(text).isoformat() == text else None
+    except ValueError:
+        return None
+
+
 def _text(tokens: Sequence[Token]) -> str:
     return "".join(token.upper or token.text for token in tokens)
 
 
-def literal_in(column: Definition | None, value: Sequence[Token]) -> int | None:
-    """The whole number that a row gets, if no other literal becomes the same one."""
-    if column is None or len(value) != 1 or value[0].kind is not TokenKind.NUMBER or not value[0].text.isdecimal():
+def literal_in(column: Definition | None, value: Sequence[Token]) -> int | str | None:
+    """The whole number that a row gets, or the text as its column compares it, if no other literal becomes the same
+    one."""
+    if column is None or len(value) != 1:
+        return None
+    if value[0].kind is TokenKind.STRING:
+        text = value[0].literal[1:-1] if is_plain(value[0].literal) else ""
+        return _date(text) if column.data_type == "date" else compared_text(column, text)
+    if value[0].kind is not TokenKind.NUMBER or not value[0].text.isdecimal():
         return None
     number = number_of(value[0].text)
     # 0 is the next number of an AUTO_INCREMENT

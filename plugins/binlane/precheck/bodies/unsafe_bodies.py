@@ -13,6 +13,7 @@ from typing import Final
 
 from binlane.model import Flavor, TableKey
 from binlane.precheck.bodies.body_parts import Body, BodyPart, reaching
+from binlane.precheck.bodies.row_order import takes_rows
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
 from binlane.safe_text import shown
@@ -22,7 +23,13 @@ from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.facts import StatementKind
 from binlane.sql.parse.other_answers import other_answer
 from binlane.sql.parse.row_order import inserted_in
-from binlane.sql.parse.unsafe import fills_by_default, of_server, unlogged_variable, unordered_limit
+from binlane.sql.parse.unsafe import (
+    fills_by_default,
+    limits_examined,
+    of_server,
+    unlogged_variable,
+    unordered_limit,
+)
 from binlane.sql.programs.of_server import never_in_lane, value_of_server
 from binlane.sql.programs.reach import folded, names_in
 from binlane.work.logged_statements import LaneStatement
@@ -67,6 +74,8 @@ def check_unsafe_bodies(situation: Situation) -> Iterator[Finding]:
 
 def _bodies(situation: Situation, *, is_allowed: bool) -> Iterator[Finding]:
     flavor, seen, never = situation.plan.flavor, set[str](), set[str]()
+    # what a LIMIT leaves out is settled by the tables' keys where the order of rows is looked at
+    limit_of = limits_examined if takes_rows(situation) else unordered_limit
 
     def find(body: Body) -> Iterator[BodyPart]:
         if (what := _UNREAD if body.is_unread else never_in_lane(body.tokens)) is not None:
@@ -75,7 +84,7 @@ def _bodies(situation: Situation, *, is_allowed: bool) -> Iterator[Finding]:
             return
         if is_allowed:
             return
-        what = value_of_server(body.tokens, flavor, by_definer=body.by_definer) or unordered_limit(body.tokens)
+        what = value_of_server(body.tokens, flavor, by_definer=body.by_definer) or limit_of(body.tokens)
         if what is None and situation.target.flavor is not flavor:
             what = other_answer(body.tokens)
         if what is not None:

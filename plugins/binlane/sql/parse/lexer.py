@@ -54,6 +54,8 @@ class Token(NamedTuple):
     gap: bool = True
     omits: bool = False
     """Literals stand behind it that give no tokens: nobody can count rows or values by the tokens there."""
+    literal: str = ""
+    """A literal text as it is written, with its quotes, behind ``with_numbers`` alone."""
 
 
 def is_floating(number: str) -> bool:
@@ -207,14 +209,14 @@ def lex(
 
 
 def with_numbers(sql: str, tokens: Sequence[Token], places: Sequence[tuple[int, int]]) -> list[Token]:
-    """The tokens of a text, with the text of all numbers. Equal literal texts, which have none to be compared by, are
-    one token."""
-    found, texts = list(tokens), dict[str, Token]()
+    """The tokens of a text, with the text of all numbers, and that of literal texts as ``literal``: a text of SQL is
+    no word to whoever reads words."""
+    found = list(tokens)
     for at, (token, (begin, end)) in enumerate(zip(tokens, places, strict=True)):
         if token.kind is TokenKind.NUMBER:
             found[at] = token._replace(text=sql[begin:end])
         elif token.kind is TokenKind.STRING:
-            found[at] = texts.setdefault(sql[begin:end], token)
+            found[at] = token._replace(literal=sql[begin:end])
     return found
 
 

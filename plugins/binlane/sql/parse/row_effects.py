@@ -26,9 +26,9 @@ FIRING: Final = ("new", "old")
 _EVENT_WORDS: Final = frozenset({"inserting", "updating", "deleting"})
 _OF_THE_ROW: Final = _EVENT_WORDS.union(FIRING)
 _CONSTANTS: Final = frozenset(
-    {"NULL", "TRUE", "FALSE", "0", "(", ")", "NOW", "CURDATE", "UTC_TIMESTAMP", "CURRENT_TIMESTAMP", "CURRENT_DATE"}
+    {"NULL", "TRUE", "FALSE", "(", ")", "-", "NOW", "CURDATE", "UTC_TIMESTAMP", "CURRENT_TIMESTAMP", "CURRENT_DATE"}
 )
-"""What values consist of that are the same for each row of a statement; the tokens lack the texts of other literals."""
+"""What values consist of, besides literals, that are the same for each row of a statement."""
 _NO_COLUMNS: Final = RESERVED | {"TRUE", "FALSE", "CURRENT_TIMESTAMP", "CURRENT_DATE"}
 """Words that are no columns without quotes."""
 _CHANGES: Final = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE"})
@@ -134,10 +134,28 @@ def _upsert(tokens: Sequence[Token], key: TableKey) -> Upsert:
     at = begin + (3 if begin + 1 < len(tokens) and is_symbol(tokens[begin + 1], ".") else 1)
     behind = doubles if doubles is not None else len(tokens)
     columns, values = row_of(tokens[at:behind])
-    updates = () if doubles is None else tuple(assigned_values(tokens[doubles + 4 :]))
+    updates = () if doubles is None else tuple(_updates(tokens[at:behind], tokens[doubles + 4 :]))
     return Upsert(
         what, key, columns, values, updates, () if values is not None else tuple(_selected(tokens[at:behind]))
     )
+
+
+def _updates(row: Sequence[Token], updates: Sequence[Token]) -> Iterator[tuple[str, Sequence[Token]]]:
+    """What ON DUPLICATE KEY UPDATE sets, with ``VALUES(x)`` for a column by the row's own name: of ``VALUES (1, 2) AS
+    new`` that is ``new.x``. ``row``: the tokens in front of it."""
+    alias = row[-1].text.lower() if len(row) > 1 and row[-2].upper == "AS" and row[-1].kind in _NAMES else ""
+    for name, value in assigned_values(updates):
+        replaced, at = list[Token](), 0
+        while at < len(value):
+            is_qualified = at + 2 < len(value) and is_symbol(value[at + 1], ".") and not is_symbol(value[at], ".")
+            if alias and is_qualified and value[at].text.lower() == alias:
+                opened, closed = (Token(TokenKind.SYMBOL, text) for text in "()")
+                replaced += (Token(TokenKind.WORD, "VALUES", "VALUES"), opened, value[at + 2], closed)
+                at += 3
+            else:
+                replaced.append(value[at])
+                at += 1
+        yield name, replaced
 
 
 def _selected(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
@@ -208,7 +226,6 @@ def assignments(
             is_felt = is_choosing and bool(names)
             is_fired = any(each.qualifier in FIRING or each.name in variables or not is_trigger for each in names)
             others = (each for each in names if each.qualifier not in FIRING)
-            texts = tuple(token.upper or token.text for token in value)
             yield Assignment(
                 block.sources[0].table if is_alone else None,
                 name,
@@ -219,8 +236,28 @@ def assignments(
                 tuple(each for each in columns_in(added(name, value) or ()) if each.qualifier not in FIRING),
                 value,
                 found_by,
-                texts if _CONSTANTS.issuperset(texts) else (),
+                constant_of(value),
             )
+
+
+def constant_of(value: Sequence[Token]) -> tuple[str, ...]:
+    """The text of a value that is the same for each row of a statement, wherever it stands; empty for any other."""
+    texts = tuple(_constant_text(token) for token in value)
+    return texts if all(texts) else ()
+
+
+def _constant_text(token: Token) -> str:
+    if token.kind is TokenKind.NUMBER:
+        return token.text
+    if token.kind is TokenKind.STRING:
+        return token.literal if is_plain(token.literal) else ""
+    text = token.upper or token.text
+    return text if text in _CONSTANTS else ""
+
+
+def is_plain(literal: str) -> bool:
+    """Whether a literal text is the same in each character set and ``sql_mode``."""
+    return literal[:1] == "'" and literal.isascii() and literal.isprintable() and "\\" not in literal
 
 
 def asked_columns(block: Block) -> frozenset[str]:

@@ -106,13 +106,21 @@ ViewOf: TypeAlias = Callable[[TableKey], Sequence[Token] | None]
 
 
 def order_felt(
-    tokens: Sequence[Token], database: str, *, full_group_by: bool, view_of: ViewOf = lambda _: None
+    tokens: Sequence[Token],
+    database: str,
+    *,
+    full_group_by: bool,
+    view_of: ViewOf = lambda _: None,
+    is_body: bool = False,
 ) -> Iterator[OrderedPart]:
     """The parts of a statement, a query or a body. ``full_group_by``: its ``sql_mode`` takes no columns beside a GROUP
-    BY. ``view_of``: the text of a view."""
+    BY. ``view_of``: the text of a view. ``is_body``: also a LIMIT of a query without ORDER BY, which another check
+    refuses in statements."""
     for block in blocks(tokens, database):
         if not block.sources:
             continue
+        if is_body and not _is_asked(block) and _takes_some(block):
+            yield _limited(block)
         for find in _FINDERS:
             for part in find(block):
                 yield part
@@ -160,13 +168,27 @@ def _sink(tokens: Sequence[Token]) -> str | None:
 
 
 def _limit(block: Block) -> Iterator[OrderedPart]:
+    if _is_asked(block) and _takes_some(block):
+        yield _limited(block)
+
+
+def _is_asked(block: Block) -> bool:
+    """Whether the text orders the rows of a LIMIT, or is asked for their order: another check refuses a query's."""
+    return block.has_order or (block.is_top and block.verb in ("UPDATE", "DELETE"))
+
+
+def _takes_some(block: Block) -> bool:
+    """Whether a LIMIT or FETCH may take some of the rows alone."""
     clauses = block.clauses
     fetch = clauses.get("FETCH", ())
-    takes_some = "LIMIT" in clauses or (fetch and not any(token.upper == "TIES" for token in fetch))
-    # without an order another check refuses a query's
-    is_asked = block.has_order or (block.is_top and block.verb in ("UPDATE", "DELETE"))
-    if is_asked and takes_some and [each.text for each in clauses.get("LIMIT", ())] != ["0"]:
-        yield OrderedPart("LIMIT", block, block.ordered, _names(block), by_items=True)
+    is_limited = "LIMIT" in clauses or (fetch and not any(token.upper == "TIES" for token in fetch))
+    # all rows are one behind an aggregate without GROUP BY
+    is_one = "GROUP" not in clauses and has_aggregate(own_tokens(clauses.get("SELECT", ())))
+    return bool(is_limited) and not is_one and [each.text for each in clauses.get("LIMIT", ())] != ["0"]
+
+
+def _limited(block: Block) -> OrderedPart:
+    return OrderedPart("LIMIT", block, block.ordered, _names(block), by_items=True)
 
 
 def _cursor(block: Block) -> Iterator[OrderedPart]:

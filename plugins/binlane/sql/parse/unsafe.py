@@ -429,6 +429,13 @@ def unordered_limit(tokens: Sequence[Token]) -> str | None:
     return None
 
 
+def limits_examined(tokens: Sequence[Token]) -> str | None:
+    """MariaDB's LIMIT ROWS EXAMINED: how many rows a server reads for a query is its own."""
+    words = [token.upper for token in tokens]
+    found = any(words[at : at + 3] == ["LIMIT", "ROWS", "EXAMINED"] for at in range(len(words)))
+    return "LIMIT ROWS EXAMINED" if found else None
+
+
 def _is_fetch(tokens: Sequence[Token], at: int) -> bool:
     """Whether FETCH FIRST 3 ROWS begins there; a cursor's FETCH has no such words."""
     words = [token.upper for token in tokens[at : at + 4]]

@@ -80,7 +80,7 @@ OPEN = {
     "DELETE FROM k_2 WHERE v = 2": "an AUTO_INCREMENT of tenant_1.journal of trigger tenant_1.noting",
     "INSERT INTO filled (id) VALUES (1)": "UUID() as the default of tenant_1.filled.c",
     "UPDATE fired SET w = 1": "@@server_id of trigger tenant_1.naming",
-    "INSERT INTO given VALUES (1, first_of())": "LIMIT without ORDER BY of function tenant_1.first_of",
+    "INSERT INTO given VALUES (1, first_of())": "in an order that no key settles of function tenant_1.first_of",
     "INSERT INTO chosen SELECT MAX(d), '' FROM zeros": "MAX() of equal values that may differ",
     "INSERT INTO chosen SELECT DISTINCT d, '' FROM zeros": "DISTINCT of equal values that may differ",
     "INSERT INTO chosen SELECT 0, c AS e FROM zeros GROUP BY e": "GROUP BY of equal values that may differ",
