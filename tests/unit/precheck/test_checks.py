@@ -130,14 +130,6 @@ def with_statement(sql: str, *triggers: Program, selection: Selection = EVERYTHI
     return made
 
 
-def with_unread(sql: str, tables: Schema) -> Situation:
-    """A window of one statement that binlane does not read."""
-    made = with_statement(sql, tables=tables, plan=plan(kinds={"unknown": 1}))
-    vars(made.target).update(ask=lambda *_: tables)
-    vars(made).update(asked=ParserAnswers(), later_tables=frozenset())
-    return made
-
-
 ROUTINES: Final = {
     "makes": "BEGIN CREATE TEMPORARY TABLE made (a INT); RETURN 1; END",
     "missing": "BEGIN CREATE TEMPORARY TABLE IF NOT EXISTS made (a INT); RETURN 1; END",
@@ -234,7 +226,6 @@ WINDOWS: Final[Mapping[str, tuple[Situation, str]]] = {
         ),
         "shop.t: engine",
     ),
-    "statement-engines": (with_unread("WITH x AS (SELECT 1) INSERT INTO t SELECT 1 FROM x", MYISAM), "shop.t: engine"),
     "letter-case": (
         situation(
             facts(), plan(spelled=frozenset({TableKey("Shop", "t")})), source=schema(),

@@ -18,7 +18,6 @@ from binlane.sql.parse.lexer import Dialect, Token, lex
 from binlane.sql.parse.unsafe import fills_by_default
 from binlane.work.logged_statements import LaneStatement
 from tests.unit.precheck.situations import PLAN, said, schema, situation, target_of
-from tests.unit.sql.parse.test_statements import NOT_READ
 
 KEY = TableKey("shop", "t")
 CONTEXT = SessionContext(database="shop", charset_client=45)
@@ -58,36 +57,6 @@ def test_a_default_is_read_as_its_server_means_it(flavor: Flavor, shown: str, fo
     )
     texts = said(made, "unsafe-bodies")
     assert [found is not None and found in text for text in texts] == ([] if found is None else [True]), texts
-
-
-@pytest.mark.parametrize(
-    ("statement", "is_found"),
-    [
-        (f"INSERT INTO t (id) SELECT {NOT_READ}", True),
-        (f"INSERT INTO other.t (id) SELECT {NOT_READ}", False),
-        (f"INSERT INTO t (id, c) SELECT 1, {NOT_READ}", False),
-        (f"INSERT INTO other (id) SELECT {NOT_READ}", False),
-        (f"CREATE VIEW v AS SELECT DEFAULT(c), {NOT_READ} FROM t", False),
-        (f"CREATE TABLE u SELECT DEFAULT(c), {NOT_READ} FROM t", False),
-    ],
-)
-@pytest.mark.parametrize("flavor", Flavor)
-def test_the_default_is_found_of_a_statement_that_is_not_read(statement: str, is_found: bool, flavor: Flavor) -> None:
-    table = Table(KEY, "InnoDB", (Column("id", 1, "int"), Column("c", 2, "varchar", default="uuid()")))
-    is_ddl = statement.startswith("CREATE")
-    item = Item(ItemKind.DDL if is_ddl else ItemKind.STATEMENT, statement.encode(), context=CONTEXT)
-    header = BlockHeader(5, 5, 1, LogPosition("binlog.000007", 4711), "", 0.0)
-    plan = replace(PLAN, flavor=flavor, kinds={"unknown": 1})
-    made = situation(target_of(flavor), plan, schema(flavor=flavor), needs=Needs(statements=True))
-    vars(made.target).update(has_table=lambda key: True, makes_temporary_tables=False)
-    vars(made).update(
-        unread_tables={KEY: table},
-        stored_triggers=((), ()),
-        stored_programs=((), ()),
-        program_names=frozenset(),
-        transactions_with=lambda _: [(LaneStatement(0, header, item), header)],
-    )
-    assert [UUID in text for text in said(made, "unsafe-bodies")] == ([True] if is_found else [])
 
 
 @pytest.mark.parametrize(

@@ -90,15 +90,14 @@ class NamedObjects:
         if facts.kind is StatementKind.TRANSACTION:
             self._held.clear()  # ROLLBACK TO SAVEPOINT gives up what was taken behind it
             return
-        unread = facts.kind is StatementKind.UNKNOWN
-        calls, missing = facts.routines_used or bool(facts.functions) or unread, set[TableKey]()
+        calls, missing = facts.routines_used or bool(facts.functions), set[TableKey]()
         for key in sorted(facts.tables - _own_temporary(facts) - self._held, key=str):
             if not is_system(key.database):
                 found = self._kind_of(execute, key)
                 calls |= found is _Kind.VIEW
                 missing.update({folded(key)} if found is _Kind.NOTHING else ())
         if self.reached is not None and (calls or missing):
-            self._look(self.reached.reach, names if calls else frozenset, missing, unread=unread)
+            self._look(self.reached.reach, names if calls else frozenset, missing)
 
     def end(self) -> None:
         """Behind the transaction's last statement, in front of its COMMIT. Raises as ``hold``."""
@@ -111,8 +110,6 @@ class NamedObjects:
         reach: Reach,
         names: Callable[[], Iterable[TableKey] | None],
         missing: Collection[TableKey],
-        *,
-        unread: bool,
     ) -> None:
         """In front of a statement: the marks that it reaches, and the names that may mean a table which is not held."""
         named = names()
@@ -120,7 +117,7 @@ class NamedObjects:
         marks, more = {*self._marks}, None
         if reached is not None and reach.unread.isdisjoint(reached):
             marks = {name for name in marks if name in reached}
-            more = {*reach.of(marks), *missing, *(reached if unread else ())}
+            more = {*reach.of(marks), *missing}
         what = "nothing of it was written"
         called = {each for name in marks for each in self._marks[name] if each.digest} - self._called
         self._compare(called, what)

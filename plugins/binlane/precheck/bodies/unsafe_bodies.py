@@ -6,7 +6,7 @@ The source warns of a statement that reaches one (1592), and logs rows for it in
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import Final
@@ -20,7 +20,6 @@ from binlane.safe_text import shown
 from binlane.schema.compare import Severity
 from binlane.schema.model import Table
 from binlane.sql.logged_statement import LoggedText
-from binlane.sql.parse.facts import StatementKind
 from binlane.sql.parse.other_answers import other_answer
 from binlane.sql.parse.row_order import inserted_in
 from binlane.sql.parse.unsafe import (
@@ -31,7 +30,6 @@ from binlane.sql.parse.unsafe import (
     unordered_limit,
 )
 from binlane.sql.programs.of_server import never_in_lane, value_of_server
-from binlane.sql.programs.reach import folded, names_in
 from binlane.work.logged_statements import LaneStatement
 
 _MOST_FINDINGS: Final = 20
@@ -110,18 +108,10 @@ def _defaults(situation: Situation) -> Iterator[Finding]:
         text = LoggedText.of(header.first_seqno, header.source, logged.item, situation.plan.flavor)
         if text is None:
             continue
-        for key in _written(situation, text, unsafe):
+        for key in text.facts.written:
             for column, what in unsafe.get(situation.compared(key), {}).items():
                 if fills_by_default(text.tokens, text.sql, column):
                     yield _finding(logged, f"{what} as the default of {key}.{column}")
-
-
-def _written(situation: Situation, text: LoggedText, tables: Iterable[TableKey]) -> Iterable[TableKey]:
-    """The tables that a statement changes; of one that is not read, those of ``tables`` that it names."""
-    if text.facts.kind is not StatementKind.UNKNOWN or text.facts.commits_implicitly:
-        return text.facts.written
-    named = frozenset(names_in(text.tokens, text.context.database or ""))
-    return [key for key in tables if folded(key) in named]
 
 
 def _defaults_behind(situation: Situation, body: Body) -> Iterator[str]:
@@ -135,12 +125,8 @@ def _defaults_behind(situation: Situation, body: Body) -> Iterator[str]:
 
 def _unsafe_defaults(situation: Situation) -> Iterator[tuple[TableKey, Mapping[str, str]]]:
     """By table, as the target compares it, the columns with such a default."""
-    unread, differs = situation.unread_tables, situation.target.flavor is not situation.plan.flavor
-    for key in sorted({*situation.plan.written, *situation.plan.loaded, *unread}, key=str):
-        found = dict(_unsafe_of(situation, key))
-        if key in unread:
-            found |= _of_table(unread[key], situation.target.flavor, differs=differs)
-        if found:
+    for key in sorted({*situation.plan.written, *situation.plan.loaded}, key=str):
+        if found := _unsafe_of(situation, key):
             yield situation.compared(key), found
 
 

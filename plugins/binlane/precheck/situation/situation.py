@@ -57,7 +57,7 @@ from binlane.schema.compare import Difference, Severity, compare_schemas, letter
 from binlane.schema.followers import acts, compare_followers, databases_of_followers
 from binlane.schema.letter_case import LetterCase, lower
 from binlane.schema.logged import compare_logged_key, compare_table_map
-from binlane.schema.model import ForeignKey, Schema, Table
+from binlane.schema.model import ForeignKey, Schema
 from binlane.schema.programs import Program
 from binlane.servers.catalog import read_databases, read_schema
 from binlane.servers.engines import engine_of, in_background
@@ -66,7 +66,6 @@ from binlane.servers.variables import version_number
 from binlane.sessions.server_proof import ServerProof
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection
-from binlane.sql.charset import decoded
 from binlane.sql.logged_statement import LoggedText, first_made
 from binlane.sql.parse.facts import StatementKind
 from binlane.sql.parse.lexer import QUALIFIER
@@ -93,9 +92,6 @@ from binlane.work.logged_statements import (
 from binlane.work.plan_inputs import Inputs
 from binlane.work.planned import PlannedLanes
 
-_WORD: Final = re.compile(r"[\w$]+")
-_ANY: Final = re.compile(b"")
-
 _CHANGING: Final = re.compile(rb"\b(?:UPDATE|DELETE|REPLACE)\b", re.IGNORECASE)
 """What statements have that update or delete rows."""
 
@@ -103,14 +99,6 @@ _CHANGING: Final = re.compile(rb"\b(?:UPDATE|DELETE|REPLACE)\b", re.IGNORECASE)
 def programs_made_by(text: LoggedText) -> Iterator[tuple[TableKey, str]]:
     """The routines, views and triggers that a statement of the log makes: the key that reaches it, and its database."""
     return defined_keys(text.tokens, text.facts, text.context.database or "")
-
-
-def _is_named(key: TableKey, words: Collection[str], texts: Collection[str]) -> bool:
-    """Whether the names are in the texts, which have these words."""
-    names = lower(key.database), lower(key.table)
-    return all(
-        name in words or (_WORD.fullmatch(name) is None and any(name in text for text in texts)) for name in names
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,18 +346,6 @@ class Situation(TargetSituation):
         table."""
         tables = map(self.tables.table, self.plan.written)
         return frozenset(table.key for table in tables if table is not None)
-
-    @cached_property
-    def unread_tables(self) -> Mapping[TableKey, Table]:
-        """The target's tables whose names are in the text of a statement that changes rows and is not read."""
-        texts = list[str]()
-        for logged, _ in self.transactions_with(_ANY) if StatementKind.UNKNOWN in self.plan.kinds else ():
-            item, context = logged.item, logged.item.context or SessionContext()
-            if statement_facts(item.payload, context, self.plan.flavor).kind is StatementKind.UNKNOWN:
-                texts.append(lower(f"{context.database or ''} {decoded(item.payload, context)}"))
-        words = frozenset(_WORD.findall(" ".join(texts)))
-        tables = self.target.ask(read_schema).tables if texts else {}
-        return {key: each for key, each in tables.items() if _is_named(key, words, texts)}
 
     @cached_property
     def asked(self) -> ParserAnswers:

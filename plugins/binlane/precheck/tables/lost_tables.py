@@ -89,11 +89,8 @@ def _copied_with(situation: Situation, lacking: frozenset[TableKey]) -> CopiedTo
 
 
 def _objects_of(text: LoggedText) -> frozenset[TableKey]:
-    """The tables, views and routines that a statement names; of one that is not read, every name that may be one's: a
-    column or an alias has the name of a table often."""
+    """The tables, views and routines that a statement names."""
     names, facts = frozenset(names_in(text.every_token, text.context.database or "")), text.facts
-    if facts.kind is StatementKind.UNKNOWN:
-        return names
     return frozenset(map(folded, facts.tables)).union(key for key in names if plain_name(key) != key.table)
 
 

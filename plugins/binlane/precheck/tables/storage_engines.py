@@ -248,10 +248,9 @@ def check_gtid_consistency(situation: Situation) -> Iterator[Finding]:
 
 def _nontransactional(situation: Situation) -> Iterator[tuple[TableKey, Table]]:
     """The target's tables without transactions that the window may change, by name."""
-    plan, unread = situation.plan, situation.unread_tables
-    named = {*plan.applied_tables, *plan.undone_tables, *plan.written}
-    for key in sorted(named | unread.keys(), key=str):
-        table = situation.tables.table(key) or unread.get(key)
+    plan = situation.plan
+    for key in sorted({*plan.applied_tables, *plan.undone_tables, *plan.written}, key=str):
+        table = situation.tables.table(key)
         if table is not None and not table.transactional:
             yield key, table
 
@@ -277,21 +276,6 @@ def check_lost_notes(situation: Situation) -> Iterator[Finding]:
         )
         expected = " or ".join(_FLUSHES[situation.target.flavor])
         yield Finding(Severity.INFO, f"target: {_FLUSH}", expected, value, todo)
-
-
-def check_statement_engines(situation: Situation) -> Iterator[Finding]:
-    """Non-transactional tables that a statement which is not read may write.
-
-    Their changes cannot commit with the lane's position.
-    """
-    unread = {} if situation.allow_nontransactional else situation.unread_tables
-    for key, table in sorted(unread.items(), key=str):
-        if not table.transactional and key not in situation.touched:
-            todo = (
-                "a statement that is not read names it: ALTER TABLE .. ENGINE=InnoDB on the target, or "
-                "apply.allow_nontransactional = true in the channel's file"
-            )
-            yield Finding(Severity.FATAL, f"{key}: engine", "a transactional one", table.engine, todo)
 
 
 def check_copied_engines(situation: Situation) -> Iterator[Finding]:

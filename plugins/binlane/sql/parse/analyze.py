@@ -116,14 +116,7 @@ def _unknown(tokens: list[Token], reason: str, reading: FactsBuilder) -> Stateme
     if reading.dialect.flavor is Flavor.MARIADB:
         with contextlib.suppress(Unreadable):
             first = "".join(token.upper for token in tokens[clause_of(tokens).body :][:1])
-    return StatementFacts(
-        StatementKind.UNKNOWN,
-        commits_implicitly=first not in _NEVER_COMMIT,
-        reason=reason,
-        # what it makes stands in front of what is not read: checks of names and bodies go by these
-        views=frozenset(reading.views),
-        create_select=reading.create_select,
-    )
+    return StatementFacts(StatementKind.UNKNOWN, commits_implicitly=first not in _NEVER_COMMIT, reason=reason)
 
 
 def _global(cursor: Cursor, reading: FactsBuilder) -> None:

@@ -14,7 +14,6 @@ from binlane.sql.parse.cursor import (
     Cursor,
     FactsBuilder,
     account_end,
-    find_word,
     group_end,
     is_list_of_rows,
     is_name,
@@ -135,23 +134,13 @@ def _object(cursor: Cursor, reading: FactsBuilder, readers: Mapping[str, _Reader
         elif cursor.words("JSON", "DUALITY") or cursor.words("JSON", "RELATIONAL", "DUALITY"):
             pass
         elif cursor.any_word(*_BEFORE_OBJECT) is None:
-            word = cursor.peek().text
-            _note_view(cursor, reading)
-            raise Unreadable("an object of a kind that this version does not know", word)
+            raise Unreadable("an object of a kind that this version does not know", cursor.peek().text)
     kind = cursor.next().upper
     reader(cursor, reading)
     if replaces and kind == "TABLE" and reading.first is not None and not reading.temporary:
         reading.replaced.add(reading.first)
     elif replaces and kind in ("DATABASE", "SCHEMA"):
         reading.dropped_in |= reading.databases
-
-
-def _note_view(cursor: Cursor, reading: FactsBuilder) -> None:
-    """A view behind words that are not known, such as JSON RELATIONAL DUALITY, is one all the same."""
-    cursor.at = find_word(cursor.tokens, "VIEW", start=cursor.at) + 1
-    if not (cursor.done or reading.drops):
-        _if_exists(cursor)
-        reading.views.add(reading.table(cursor.qualified()))
 
 
 def _definer(cursor: Cursor) -> None:

@@ -38,7 +38,7 @@ class StatementFacts:
     kind: StatementKind
     databases: frozenset[str] = frozenset()
     """Every database read or written, the default database for unqualified names. Empty if the kind is UNKNOWN, as is
-    all else but what such a statement makes: ``views``, ``create_select``."""
+    all else."""
     tables: frozenset[TableKey] = frozenset()
     """Every table, view and sequence named, read or written."""
     defines: frozenset[TableKey] = frozenset()
@@ -59,8 +59,7 @@ class StatementFacts:
     created_temporary: TableKey | None = None
     """The tables that CREATE TEMPORARY creates."""
     create_select: bool = False
-    """CREATE TABLE that fills the table: by a query, or by the row events that follow (``START TRANSACTION``). Also of
-    a statement whose query is not read: its kind is UNKNOWN."""
+    """CREATE TABLE that fills the table: by a query, or by the row events that follow (``START TRANSACTION``)."""
     rows_follow: bool = False
     """CREATE TABLE ... START TRANSACTION: the table's rows are in the events that follow."""
     commits_implicitly: bool = False
@@ -69,7 +68,7 @@ class StatementFacts:
     """Why the kind is UNKNOWN, or why the statement is serialized although it is read: a short text without names, so
     that it can be counted."""
     views: frozenset[TableKey] = frozenset()
-    """Views created or altered. Also of a statement whose query is not read: its kind is UNKNOWN."""
+    """Views created or altered."""
     triggered: frozenset[TableKey] = frozenset()
     """Tables that get a trigger."""
     dropped_triggers: frozenset[TableKey] = frozenset()
@@ -117,7 +116,7 @@ class StatementFacts:
         """Whether the statement itself may change rows, or runs what its text calls: not one that defines something
         alone. One that is not read may, unless statements with its first word define something."""
         if self.kind is StatementKind.UNKNOWN:
-            return self.create_select or not self.commits_implicitly
+            return not self.commits_implicitly
         is_filled = self.create_select and not self.rows_follow
         return self.kind in (StatementKind.DML, StatementKind.LOAD_DATA) or is_filled
 

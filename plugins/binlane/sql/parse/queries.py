@@ -34,6 +34,7 @@ _SKIPPED: Final = frozenset(
     )
 )
 """First words of clauses, and words behind or in front of a type or a column, that name no table."""
+_SIGNS: Final = ("SIGNED", "UNSIGNED")
 _OPTIONAL: Final[Mapping[str, Callable[[Token, Token], bool]]] = {
     # behind a column of GROUP BY, too
     "ASC": lambda before, after: True,
@@ -47,7 +48,6 @@ _OPTIONAL: Final[Mapping[str, Callable[[Token, Token], bool]]] = {
 }
 """Words that change no meaning for a reader of tables, by the tokens in front of them and behind them: sqlglot does not
 take them everywhere that the servers do."""
-_SIGNS: Final = ("SIGNED", "UNSIGNED")
 _OWN_TYPES: Final = frozenset({"INET4", "INET6"})
 _TYPED: Final = frozenset({"CAST", "COLUMN_GET", "COLUMN_CREATE"})
 """Functions with a type behind AS."""

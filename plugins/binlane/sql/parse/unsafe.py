@@ -66,7 +66,7 @@ _SCOPES: Final = ("session.", "local.")
 
 def unsafe_part(tokens: Sequence[Token], facts: StatementFacts, flavor: Flavor) -> str | None:
     """The first unsafe part of a statement that changes rows, or None. Tokens as ``lexer.lex`` gives them."""
-    if facts.kind in (StatementKind.DDL, StatementKind.UNKNOWN) and (altered := _altered(tokens)):
+    if facts.kind is StatementKind.DDL and (altered := _altered(tokens)):
         return _unsafe_definition(altered, facts) or _unsafe_default(altered, flavor)
     if not facts.may_change_rows:
         return None
@@ -198,8 +198,6 @@ def _unsafe_definition(tokens: Sequence[Token], facts: StatementFacts) -> str | 
             # a parent in REFERENCES stands behind it
             place = {each.text: number for number, each in reversed(list(enumerate(tokens)))}
             return f"{NUMBERED}{min(facts.tables, key=lambda key: place.get(key.table, len(tokens)))}"
-        if word == "AUTO_INCREMENT" and not is_option and facts.kind is StatementKind.UNKNOWN:
-            return f"{NUMBERED}a table in an ALTER TABLE that is not read"
     return None
 
 

@@ -79,9 +79,6 @@ class _Lane:
         (["INSERT INTO t VALUES (loadable(1))"], []),
         # a literal that is no text
         (["INSERT INTO t VALUES (f(), '\udcff')"], [["tenant0.f"]] * 2),
-        # what nobody can read may call any
-        (["INSERT INTO t VALUES (f(), 'open)"], [["tenant0.f", "tenant1.f", "tenant0.v"]] * 2),
-        (["INSERT INTO `\udcff` VALUES (f())"], [["tenant0.f", "tenant1.f", "tenant0.v"]] * 2),
     ],
 )
 def test_only_what_the_statements_reach_is_compared(statements: list[str], asked: list[list[str]]) -> None:
@@ -115,8 +112,6 @@ def test_a_temporary_table_that_a_statement_makes_or_drops_is_not_looked_at(sql:
     assert [name for each in seen for name in re.findall(r"FROM (\S+)", each)] == held
 
 
-NESTED = f"UPDATE b SET n = {'(' * 101}1{')' * 101}"
-"""A text that is not read exactly."""
 BEHIND = {
     TableKey("tenant0", "v"): frozenset({TableKey("tenant0", "b")}),
     TableKey("tenant0", "f()"): frozenset({TableKey("tenant0", "b"), TableKey("tenant0", "never there")}),
@@ -128,7 +123,6 @@ BEHIND = {
     ("sql", "view"),
     [
         ("UPDATE b SET n = 1", "b"),
-        (NESTED, "b"),
         ("UPDATE v SET n = 1", "b"),
         ("INSERT INTO t VALUES (f())", "b"),
         ("INSERT INTO t VALUES (f())", "never there"),
@@ -159,11 +153,3 @@ def test_a_view_that_the_window_makes_is_its_own() -> None:
     lane.views.append(TableKey("tenant0", "other"))
     with pytest.raises(TableMismatchError, match=r"tenant0\.other: expected a table, found a view"):
         lane.block("UPDATE other SET n = 1")
-
-
-def test_what_nobody_can_read_may_use_any_view() -> None:
-    lane = _Lane(F, G, H)
-    lane.block("INSERT INTO t VALUES (f(), 'open)")
-    lane.views.append(TableKey("other", "x"))
-    with pytest.raises(TableMismatchError, match=r"other\.x: expected no view"):
-        lane.block("INSERT INTO t VALUES (f(), 'open)")
