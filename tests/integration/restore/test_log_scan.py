@@ -23,6 +23,7 @@ from binlane.source.archive import ArchiveSource
 from binlane.source.identity import Start
 from binlane.source.protocol import EventSource
 from binlane.source.start_position import begin
+from binlane.work.plan_job.job import InProcess
 from tests.integration.restore.scene import archive_of
 from tests.integration.window.conftest import Channel, ChannelOf, channel_of, clean_servers, run_on
 
@@ -75,7 +76,7 @@ def test_transactions_that_come_together_are_those_that_come_alone(
     flavor: Flavor, channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, start = a_log(channel_of(flavor.value, flavor.value))
-    assert [made.fault for made in make_index(log.name, 1)] == [""] * (len(log.state().files) - 1)
+    assert [made.fault for made in make_index(log.name, InProcess())] == [""] * (len(log.state().files) - 1)
     monkeypatch.setattr(ruled_out, "LEAST", 0)
     for databases in CHOICES:
         alone, together, runs = one_by_one(log, start, databases), [], 0

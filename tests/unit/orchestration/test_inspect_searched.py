@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,16 +12,18 @@ from typing import Any
 
 import pytest
 
-from binlane.errors import ConfigError
+from binlane.errors import BinlogError, ConfigError
 from binlane.model import plural
-from binlane.orchestration.commands.inspection import events
+from binlane.orchestration.commands.inspection import events, passed_runs
 from binlane.orchestration.commands.inspection.events import inspect_files
 from binlane.orchestration.commands.inspection.searched import Searched
 from binlane.orchestration.terminal import Terminal
 from binlane.restore.archive_index import folder_of, name_of, parquet_of, read_facts
 from binlane.restore.file_content import FileContent
 from binlane.restore.indexing import make_index
-from tests.unit.plan.logs import alone, rows, segment_of, statements
+from binlane.work.plan_job.job import InProcess
+from tests.unit.binlog.cases import payload, query
+from tests.unit.plan.logs import XID, alone, ends, insert, prepare, rows, segment_of, statements, table_map
 from tests.unit.source.archives import archive, log_file
 
 DATABASES = ("a", "shop", "b", "shop", "a")
@@ -76,7 +79,7 @@ def test_the_index_saves_reading_and_changes_nothing(
 ) -> None:
     without, said = shown(site, *databases, tables=tables)
     assert ([line["seqno"] for line in without], opened, said) == (seqnos, list("12345"), "")
-    assert len([*make_index(str(site), processes=1)]) == 4
+    assert len([*make_index(str(site), InProcess())]) == 4
     opened.clear()
     found, said = shown(site, *databases, tables=tables)
     assert (found, opened) == (without, list(read))
@@ -103,7 +106,7 @@ def _damaged(site: Path) -> None:
 
 @pytest.mark.parametrize("change", [_flipped, _lying, _damaged])
 def test_an_index_that_is_not_of_the_file_is_not_used(change: Callable[[Path], None], site: Path) -> None:
-    assert len([*make_index(str(site), processes=1)]) == 4
+    assert len([*make_index(str(site), InProcess())]) == 4
     change(site)
     found, _ = shown(site, "b")
     for file in folder_of(str(site)).names():
@@ -135,3 +138,79 @@ def test_a_statement_counts_for_what_it_names_and_one_that_is_not_read_for_all(
 def test_a_table_without_its_database_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"--table: expected database\.table, got 'orders'"):
         Searched.of((), ("orders",))
+
+
+def _listed(folder: Path, **searched: Any) -> tuple[list[dict[str, Any]], str, str]:
+    """The transactions of every file, what is said beside them, and the error."""
+    out, err, error = io.StringIO(), io.StringIO(), ""
+    files = sorted(each for each in folder.iterdir() if each.is_file())
+    try:
+        inspect_files(files, as_json=True, out=Terminal(file=out), err=Terminal(file=err, width=1000), **searched)
+    except BinlogError as exc:
+        error = str(exc)
+    return [json.loads(line) for line in out.getvalue().splitlines()], err.getvalue(), error
+
+
+def _mixture(seed: int) -> bytes:
+    """Transactions of every kind, most of them of rows of other databases."""
+    choose, events = random.Random(seed), list[tuple[bytes, ...]]()
+    kinds: tuple[Callable[[int], tuple[bytes, ...]], ...] = (
+        *6 * (lambda n: rows(n, "b", count=3),),
+        lambda n: rows(n, "a", "b"),
+        lambda n: rows(n, "shop"),
+        lambda n: rows(n, "b", "shop"),
+        lambda n: statements(n, "UPDATE shop.t SET i = 1"),
+        lambda n: alone(n, "CREATE TABLE b.t (i INT)"),
+        lambda n: (*rows(n, "b")[:-1], query(b"COMMIT")),
+        lambda n: (payload(query(b"BEGIN"), table_map(1, "shop"), insert(1, [n]), XID),),
+        lambda n: prepare(n, "x", "shop"),
+        lambda n: ends(n, "COMMIT", "x"),
+    )
+    for number in range(1, 200):
+        events.append(choose.choice(kinds)(number))
+    return segment_of(events)[0]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_passed_is_what_concerns_others_alone(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "log").write_bytes(_mixture(seed))
+    whole, *_ = _listed(tmp_path)
+    expected = [line for line in whole if "shop" in line["databases"] or line["refused"]]
+    assert 20 < len(expected) < len(whole) == 199
+    for stretch in (200, 1000, 1 << 24):
+        monkeypatch.setattr(passed_runs, "_STRETCH", stretch)
+        searched = Searched.of(("shop",), ())
+        found, *_ = _listed(tmp_path, searched=searched)
+        assert found == expected
+
+
+def _with_a_gap(files: list[bytes]) -> list[bytes]:
+    return [files[0], log_file(2, range(150, 200), before=[(7, 149)], database="b"), files[2]]
+
+
+def _damaged_inside(files: list[bytes]) -> list[bytes]:
+    half = len(files[1]) // 2
+    return [files[0], files[1][:half] + bytes([files[1][half] ^ 1]) + files[1][half + 1 :], files[2]]
+
+
+def _cut_short(files: list[bytes]) -> list[bytes]:
+    return [*files[:2], files[2][:-100]]
+
+
+@pytest.mark.parametrize("change", [list, _with_a_gap, _damaged_inside, _cut_short])
+def test_what_is_passed_is_compared_with_its_neighbours_and_damage_is_named(
+    change: Callable[[list[bytes]], list[bytes]], tmp_path: Path
+) -> None:
+    ranges = (range(1, 100), range(100, 200), range(200, 300))
+    files = [
+        log_file(number, seqnos, before=[(7, seqnos[0] - 1)] if number > 1 else (), database="b")
+        for number, seqnos in enumerate(ranges, 1)
+    ]
+    archive(tmp_path / "log", *change(files))
+    whole, *expected = _listed(tmp_path / "log")
+    found, *said = _listed(tmp_path / "log", searched=Searched.of(("none",), ()))
+    assert (found, said) == ([], expected)
+    assert (expected == ["", ""]) is (change is list)
+    assert len(whole) > 100

@@ -23,11 +23,12 @@ import zstandard
 from binlane.apply.target_state import target_state
 from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import IncompleteTail, Transaction, transactions
-from binlane.binlog.wire import Buffer
+from binlane.binlog.wire import Buffer, BufferOffset
 from binlane.errors import BinlogError, ConfigError, PositionError, UnsupportedEventError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
 from binlane.orchestration.commands.channel import load
+from binlane.orchestration.commands.inspection.passed_runs import PassedRuns
 from binlane.orchestration.commands.inspection.rows import Contents, row_line, row_object
 from binlane.orchestration.commands.inspection.searched import Searched
 from binlane.orchestration.commands.inspection.sequence import FIRST_BYTES, FileSequence
@@ -121,6 +122,7 @@ def inspect_files(
     sequence = FileSequence(
         lambda refusal: err.print(one_line(f"warning: {refusal}; the files are listed all the same"))
     )
+    runs = None if searched is None else PassedRuns(searched, sequence)
     for path in paths:
         if searched is not None and (facts := searched.passed_over(path)) is not None:
             seqno += facts.transactions
@@ -130,8 +132,10 @@ def inspect_files(
             continue
         try:
             with _contents(path, detail.log_bytes) as data:
-                for line, parts, transaction, log in _lines(data, path.name, seqno, detail.event_bytes, err, sequence):
-                    seqno = line.seqno
+                for line, parts, transaction, log in _lines(
+                    data, path.name, seqno, detail.event_bytes, err, sequence, runs
+                ):
+                    seqno += 1
                     if searched is not None and line.refused is None and not searched.shows(parts):
                         continue
                     _print(line, transaction, log, detail, out, known, as_json=as_json)
@@ -225,6 +229,7 @@ def _lines(
     event_bytes: int,
     err: Terminal,
     sequence: FileSequence | None = None,
+    passed: PassedRuns | None = None,
 ) -> Iterator[tuple[Line, Sequence[Part], Transaction, LogFormat]]:
     def incomplete(tail: IncompleteTail) -> None:
         state = "the server is still writing this file" if tail.in_use else "the file was cut"
@@ -239,10 +244,17 @@ def _lines(
         name_on_server = Path(name).stem if Path(name).suffix in UNPACKED else name
         sequence.begin(name_on_server, bytes(data[:FIRST_BYTES]), reader.format)
         outside = partial(sequence.event, reader=reader)
-    for number, transaction in enumerate(transactions(reader, incomplete, outside=outside), seqno + 1):
+    if passed is not None:
+        passed.begin(data, reader)
+    found = transactions(reader, incomplete, outside=outside)
+    while (transaction := next(found, None)) is not None:
+        seqno += 1
         if sequence is not None:
             sequence.transaction(transaction, reader)
+        number = seqno if passed is None else seqno + passed.count
         yield *_line(number, transaction, log, rule), transaction, log
+        if passed is not None and (behind := passed.behind(transaction.end)) > transaction.end:
+            found = transactions(reader, incomplete, start=BufferOffset(behind), outside=outside)
 
 
 def _line(

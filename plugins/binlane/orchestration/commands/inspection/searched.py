@@ -46,7 +46,7 @@ class Searched:
         """Whether a transaction may concern what was asked for. A statement that is not read may concern anything."""
         for part in parts:
             if isinstance(part, RowsPart):
-                if self._has_table(part.table.key):
+                if self.has_table(part.table.key):
                     return True
             elif isinstance(part, StatementPart) and self._may_concern(part.facts):
                 return True
@@ -58,9 +58,10 @@ class Searched:
         if facts.kind is StatementKind.UNKNOWN or not facts.databases:
             return True
         others = facts.databases - {key.database for key in facts.tables}
-        return any(map(self._has_table, facts.tables)) or any(map(self._has_database, others))
+        return any(map(self.has_table, facts.tables)) or any(map(self._has_database, others))
 
-    def _has_table(self, key: TableKey) -> bool:
+    def has_table(self, key: TableKey) -> bool:
+        """Whether a table was asked for."""
         database, table = lower(key.database), lower(f"{key.database}.{key.table}")
         return any(fnmatchcase(database, each) for each in self.databases) or any(
             fnmatchcase(table, each) for each in self.tables

@@ -96,13 +96,19 @@ class FileSequence:
 
     def transaction(self, transaction: Transaction, reader: LogReader) -> None:
         """A transaction of the present file."""
+        self.gtids(transaction.events[0], transaction.events[0], reader)
+
+    def gtids(self, first: RawEvent, last: RawEvent, reader: LogReader) -> None:
+        """Transactions of the present file whose GTIDs follow each other: the first event of the first and the last."""
         if self._continuity is None or not self._is_judged:
             return
-        first = transaction.events[0]
-        gtid = gtids_in(first, reader.format, reader.name) if first.header.type_code in _WITH_GTID else None
+        one, other = (
+            gtids_in(each, reader.format, reader.name) if each.header.type_code in _WITH_GTID else None
+            for each in (first, last)
+        )
         try:
-            if isinstance(gtid, Gtid | MariadbGtid):
-                self._continuity.take(gtid, gtid, first.header.server_id)
+            if isinstance(one, Gtid | MariadbGtid) and isinstance(other, Gtid | MariadbGtid):
+                self._continuity.take(one, other, last.header.server_id)
             else:
                 self._continuity.take_anonymous()
         except SourceError as exc:
