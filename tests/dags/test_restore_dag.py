@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import Mock
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
@@ -16,12 +17,18 @@ from airflow.sdk.execution_time.xcom import XCom
 from airflow.serialization.serialized_objects import DagSerialization
 
 from binlane.config import load_channel
+from binlane.connections import environment_resolver
 from binlane.errors import ConfigError, TargetUnavailableError
 from binlane.orchestration.airflow.replicate_dag import build_dags
 from binlane.orchestration.airflow.restore_dag import APPROVE, PLAN, RESTORE, require_approved
 from binlane.orchestration.commands.copies import restore as restoring
 from binlane.orchestration.commands.copies.restore_form import RestoreForm
-from binlane.orchestration.commands.copies.restore_plan import plan_restore
+from binlane.orchestration.commands.copies.restore_plan import (
+    EndRequest,
+    RestorePlan,
+    RestoreRequest,
+    plan_restore,
+)
 from lab.site import DAG_FILE
 from tests.dags.scene import CHANNEL as SHOP
 from tests.dags.scene import last_note, write_channel
@@ -52,7 +59,7 @@ def test_only_a_channel_whose_file_allows_it_has_the_dag(tmp_path: Path) -> None
     form = {name: param.schema for name, param in params.items()}
     assert (form["log"]["enum"], form["onto"]["enum"]) == (["source"], ["target"])
     assert str(params["base"].description).endswith("Folders: /dumps, /more.")
-    assert not params["databases"].has_value
+    assert (form["replace"]["type"], params["extend"].value, params["drop"].value) == ("boolean", None, None)
     form = {name: (param := dags["restore_crm"].params.get_param(name)).schema | {"v": param.value} for name in form}
     assert (form["log"]["enum"], form["log"]["v"]) == (["s3://logs/shop/", "source"], "s3://logs/shop/")
     assert (form["onto"]["enum"], form["onto"]["v"]) == (["spare", "target"], "spare")
@@ -63,13 +70,25 @@ def test_only_a_channel_whose_file_allows_it_has_the_dag(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("params", "said"),
     [
-        ({}, "databases: expected text, got None"),
+        ({}, "databases, extend, drop: expected one of the three, found none"),
+        (
+            {"databases": "a", "drop": "r"},
+            "databases, extend, drop: expected one of the three, found databases and drop",
+        ),
         ({"databases": "a"}, "until, before: expected one of the two"),
+        ({"extend": "r"}, "until, before: expected one of the two"),
+        ({"drop": "r", "until": "now"}, "until, before: expected neither with drop"),
+        ({"drop": "r", "base": "a.sql"}, "base: expected it only with databases, found it with drop"),
+        ({"extend": "r", "until": "now", "replace": True}, "replace: expected it only with databases, found it with"),
+        (
+            {"extend": "r", "until": "now", "tables": "t"},
+            "tables: expected it only with databases, found it with extend",
+        ),
         ({"databases": "a", "until": "now", "before": "0-1-1"}, "until, before: expected one of the two"),
         ({"databases": "a", "until": "now", "base": " "}, "base: expected text, got ' '"),
     ],
 )
-def test_a_form_without_a_database_or_one_end_is_refused_by_its_field(params: dict[str, Any], said: str) -> None:
+def test_a_form_without_one_order_or_one_end_is_refused_by_its_field(params: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=f"^{said}.*; trigger the run again"):
         RestoreForm.of(params)
 
@@ -278,3 +297,114 @@ def test_what_the_channel_leaves_out_since_its_plan_was_approved_is_not_restored
     assert (state, tasks[APPROVE], tasks[RESTORE]) == ("failed", "success", "failed"), said
     assert f"copies as a whole, found {OTHER} (exclude_databases" in said
     assert not any(name.endswith("_back") for name in scene.databases())
+
+
+OTHERS: Final = {"databases": None, "base": "log", "before": None, "restore_as": None}
+"""Of the form, where no new restore is ordered."""
+
+
+def _audited(channel: Channel) -> list[tuple[str, str, str]]:
+    """Commands of restores, with the digest of their plan and their result."""
+    return list(channel.target.query("SELECT command, digest, result FROM binlane.audit ORDER BY id"))
+
+
+def plan_of(scene: Scene) -> RestorePlan:
+    ends = EndRequest(None, f"DROP DATABASE {DATABASE}")
+    request = RestoreRequest(
+        None, str(scene.dump("one.sql")), "source_server", (DATABASE,), (), "back", ends, None, "target_server"
+    )
+    return plan_restore(request, scene.channel.channels, environment_resolver(scene.channel.environment))
+
+
+def test_a_restore_is_extended_and_dropped_by_the_form_and_what_it_does_is_in_the_audit(
+    channel: Channel, run_dag: Callable[[Channel], Runs], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene, run = scene_of(channel), run_dag(channel)
+    early = str(plan_of(scene).scan.before[3].start)
+    state, tasks, said = run(before=None, until=early)
+    assert (state, set(tasks.values())) == ("success", {"success"}), said
+    assert contents(channel.target, "back") != scene.expected
+
+    # killed once behind its beginning: the retry goes on with it
+    to_the_end, tries = restoring._to_the_end, 0
+
+    def lost_once(*arguments: Any, **options: Any) -> Any:
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            raise TargetUnavailableError("gone")
+        return to_the_end(*arguments, **options)
+
+    monkeypatch.setattr(restoring, "_to_the_end", lost_once)
+    later = {**OTHERS, "extend": "restore_back", "before": f"DROP DATABASE {DATABASE}"}
+    state, tasks, said = run(**later)
+    assert (state, set(tasks.values()), tries) == ("success", {"success"}, 2), said
+    assert contents(channel.target, "back") == scene.expected
+    [*_, (command, digest, result), (again, _, ended)] = _audited(channel)
+    assert (command, len(digest), result) == ("restore --extend", 64, "failed")
+    assert (again, ended) == ("restore --continue", "done")
+
+    state, tasks, said = run(**OTHERS, drop="restore_back")
+    assert (state, set(tasks.values())) == ("success", {"success"}), said
+    assert "its databases stay" in said
+    assert scene.databases() == {"back"}
+    assert channel.target.query("SELECT * FROM binlane.restores") == []
+    [*_, (command, digest, result)] = _audited(channel)
+    assert (command, len(digest), result) == ("restore --drop", 64, "done")
+    # the plan is cleared
+    state, tasks, said = run(**OTHERS, drop="restore_back")
+    assert (state, tasks[PLAN]) == ("failed", "failed")
+    assert "expected the name of a restore, found no file of it" in said
+
+
+def test_an_unfinished_restore_is_dropped_as_it_was_approved_or_not_at_all(
+    channel: Channel, run_dag: Callable[[Channel], Runs], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene, run = scene_of(channel), run_dag(channel)
+    with monkeypatch.context() as patch:
+        patch.setitem(restoring._STAGES, "rolling", Mock(side_effect=ConfigError("killed")))
+        assert scene.restore("restore_back", "--yes", base="one.sql") != 0
+    assert scene.databases() == {"back_unfinished"}
+
+    def somebody_ends_it(*_: Any, **__: Any) -> Any:
+        assert scene.channel.cli("restore", "--continue", "restore_back") == 0
+        return ANSWER
+
+    given = {**OTHERS, "drop": "restore_back"}
+    state, tasks, said = run(approves=somebody_ends_it, **given)
+    assert (state, tasks[APPROVE], tasks[RESTORE]) == ("failed", "success", "failed"), said
+    assert "stage: 'rolling', now 'complete'" in said
+    assert scene.databases() == {"back"}
+    assert contents(channel.target, "back") == scene.expected
+    assert scene.channel.cli("restore", "--drop", "restore_back") == 0
+    run_on(channel.target, "DROP DATABASE back")
+
+    with monkeypatch.context() as patch:
+        patch.setitem(restoring._STAGES, "rolling", Mock(side_effect=ConfigError("killed")))
+        assert scene.restore("restore_back", "--yes", base="one.sql") != 0
+    state, tasks, said = run(**given)
+    assert (state, set(tasks.values())) == ("success", {"success"}), said
+    assert scene.databases() == set()
+    assert list((channel.channels.parent / "restores").glob("*")) == []
+
+
+def test_a_database_is_replaced_by_the_form_and_only_if_it_says_so(
+    channel: Channel, run_dag: Callable[[Channel], Runs]
+) -> None:
+    scene, run = scene_of(channel), run_dag(channel)
+    run_on(channel.target, "CREATE DATABASE back", "CREATE TABLE back.former (id INT PRIMARY KEY)", log=False)
+    state, tasks, said = run()
+    assert (state, tasks[PLAN]) == ("failed", "failed")
+    assert "database back" in said
+    file = channel.channels / f"{CHANNEL}.toml"
+    text = file.read_text()
+    file.write_text(text + '[filter]\nexclude_databases = ["back"]\n')
+    state, tasks, said = run(replace=True)
+    assert (state, tasks[PLAN]) == ("failed", "failed")
+    assert "copies as a whole, found back (exclude_databases" in said
+    assert channel.target.query("SHOW TABLES FROM back") == [("former",)]
+    file.write_text(text)
+    state, tasks, said = run(replace=True)
+    assert (state, set(tasks.values())) == ("success", {"success"}), said
+    assert contents(channel.target, "back") == scene.expected
+    assert channel.target.query("SHOW TABLES FROM back_replaced") == [("former",)]

@@ -12,9 +12,16 @@ from markdown_it import MarkdownIt
 
 from binlane.config import ChannelConfig, load_channel
 from binlane.errors import ConfigError
-from binlane.orchestration.commands.copies.restore_form import RestoreForm, request_of, require_copied
+from binlane.orchestration.commands.copies.restore_form import (
+    RestoreForm,
+    request_of,
+    require_allowed,
+    require_copied,
+    require_own,
+)
 from binlane.orchestration.terminal import Grid
 from binlane.safe_text import one_line
+from binlane.state.records.restores import RestoreDefinition
 from tests.dags.scene import write_channel
 
 TEXT = """[source]
@@ -92,6 +99,42 @@ def test_the_places_of_the_channels_file_are_taken(shop: ChannelConfig) -> None:
     form = RestoreForm.of({"databases": "shop_1", "base": "/more/dumps/day/a.sql", "log": "source", **ENDS})
     found = request_of(form, shop)
     assert (found.base, found.log, found.onto) == ("/more/dumps/day/a.sql", "source", "target")
+
+
+def test_only_databases_that_the_channel_takes_are_replaced(shop: ChannelConfig) -> None:
+    def of(final: str) -> RestoreDefinition:
+        databases, replaced = (("shop_1", final),), ((final, f"{final}_replaced"),)
+        return RestoreDefinition("", "/logs/", databases, (), "b.000001:4", "b.000001", 9, "now", replaced, "", ())
+
+    require_allowed(shop, of("shop_1_back"))
+    with pytest.raises(ConfigError, match=r"found payments \(not in include_databases\)"):
+        require_allowed(shop, of("payments"))
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "database", "said"),
+    [
+        ("mine", "target", "shop_1", ""),
+        ("mine", "source", "shop_1", "mine: expected a restore onto one of target, found one onto source"),
+        ("mine", "target", "payments", r"found payments \(not in include_databases\)"),
+        ("other", "target", "shop_1", "other: expected the name of a restore, found no file of it"),
+        ("../dags/channels/shop", "target", "shop_1", "expected up to 64 letters, digits"),
+        ("a/../mine", "target", "shop_1", "expected up to 64 letters, digits"),
+    ],
+)
+def test_a_form_extends_and_drops_only_what_it_could_have_begun(
+    name: str, target: str, database: str, said: str, shop: ChannelConfig, tmp_path: Path
+) -> None:
+    (tmp_path / "restores").mkdir()
+    (tmp_path / "restores" / "mine.toml").write_text(
+        f'[source]\narchive = "/logs"\n[target]\nconnection = "{target}"\n[window]\nschedule = "none"\n'
+        f'[filter]\ninclude_databases = ["{database}"]\n[rename]\n{database} = "back"\n'
+    )
+    if not said:
+        require_own(name, shop, tmp_path / "restores")
+        return
+    with pytest.raises(ConfigError, match=said):
+        require_own(name, shop, tmp_path / "restores")
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import logging
 from collections.abc import Mapping
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import DAG, Param, get_current_context
@@ -18,10 +16,7 @@ from binlane.orchestration.airflow.task_watch import StepOperator
 from binlane.orchestration.commands.copies.restore_form import (
     RestoreForm,
     logs_of,
-    request_of,
-    require_allowed,
     restore_params,
-    shown_facts,
     targets_of,
 )
 
@@ -30,7 +25,6 @@ if TYPE_CHECKING:
     from airflow.sdk.bases.operator import BaseOperator
 
     from binlane.config import ChannelConfig
-    from binlane.orchestration.commands.copies.restore_plan import RestoreRequest
 
 PLAN: Final = "plan_restore"
 APPROVE: Final = "approve_plan"
@@ -39,7 +33,7 @@ _APPROVED: Final = "Approve"
 """The provider's word for it."""
 SHOWN_KEY: Final = "shown"
 """XCom key of the plan that a person was shown, of the task that has shown it."""
-_PLAN_DOC: Final = "Makes the plan, as `binlane restore` does without --yes: nothing is written."
+_PLAN_DOC: Final = "Plans what the form asks for, as `binlane restore` does without --yes: nothing is written."
 _APPROVE_DOC: Final = "Waits until a person has read the plan. A rejected plan leaves nothing behind."
 _RESTORE_DOC: Final = (
     "Makes the plan again, and carries it out if it is the one that was shown and approved, whatever `plan_restore` "
@@ -86,33 +80,28 @@ Channel file: `{channel.file}`.
 """
 
 
-def _request(context: Context, channel: ChannelConfig) -> RestoreRequest:
-    return request_of(RestoreForm.of(form_values(context)), channel)
-
-
-def _folder(channel: ChannelConfig) -> Path:
-    return Path(channel.file).parent
+def _form(context: Context) -> RestoreForm:
+    return RestoreForm.of(form_values(context))
 
 
 def _plan(channel: ChannelConfig) -> BaseOperator:
     def plan_restore() -> dict[str, Any]:
-        from binlane.orchestration.commands.copies import restore_plan
+        from binlane.orchestration.commands.copies.restore_digest import digest_of
+        from binlane.orchestration.commands.copies.restore_orders import plan_order
         from binlane.orchestration.terminal import as_text
         from binlane.safe_text import one_line
 
         context = get_current_context()
         with airflow_errors():
-            plan = restore_plan.plan_restore(_request(context, channel), _folder(channel), resolve_connection)
-            require_allowed(channel, plan.definition)
-        view = restore_plan.plan_view(plan)
-        log.info("%s", as_text(view))
-        note(context, f"planned, nothing is written yet: {shown_facts(plan.facts)}")
+            order = plan_order(_form(context), channel, resolve_connection)
+        log.info("%s", as_text(order.view))
+        note(context, f"planned, nothing is written yet: {order.subject}")
         return {
-            "subject": one_line(shown_facts(plan.facts)),
+            "subject": one_line(order.subject),
             # a block of code would be one line there
-            "text": "\n\n".join(grid.markdown() for grid in view),
-            "digest": plan.digest,
-            "facts": dict(plan.facts),
+            "text": "\n\n".join(grid.markdown() for grid in order.view),
+            "digest": digest_of(order.facts),
+            "facts": dict(order.facts),
         }
 
     return StepOperator(task_id=PLAN, python_callable=plan_restore, retries=RETRIES, doc_md=_PLAN_DOC)
@@ -127,7 +116,7 @@ def _approve() -> BaseOperator:
 
         def execute(self, context: Context) -> Any:
             planned = context["ti"].xcom_pull(task_ids=PLAN)
-            self.subject, self.body = f"Restore {planned['subject']}", planned["text"]
+            self.subject, self.body = planned["subject"], planned["text"]
             context["ti"].xcom_push(SHOWN_KEY, planned)
             return super().execute(context)
 
@@ -149,7 +138,7 @@ def require_approved(answer: Any, shown: Any) -> Mapping[str, Any]:
 
 def _restore(channel: ChannelConfig) -> BaseOperator:
     def restore_databases() -> dict[str, Any]:
-        from binlane.orchestration.commands.copies import restore
+        from binlane.orchestration.commands.copies.restore_orders import carry_out
         from binlane.orchestration.terminal import Terminal, as_text
 
         context = get_current_context()
@@ -157,13 +146,10 @@ def _restore(channel: ChannelConfig) -> BaseOperator:
         with airflow_errors():
             shown = ti.xcom_pull(task_ids=APPROVE, key=SHOWN_KEY)
             planned = require_approved(ti.xcom_pull(task_ids=APPROVE), shown)
-            request = _request(context, channel)
+            form = _form(context)
         facts = planned["facts"]
         with airflow_errors(facts["restore"]):
-            done = restore.restore_approved(
-                request, facts, _folder(channel), Terminal(), require_allowed=partial(require_allowed, channel),
-                by=author_of(context), resolve=resolve_connection,
-            )  # fmt: skip
+            done = carry_out(form, channel, facts, Terminal(), author_of(context), resolve_connection)
         text = as_text(done)
         log.info("%s", text)
         note(context, text)

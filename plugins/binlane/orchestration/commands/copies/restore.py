@@ -208,11 +208,7 @@ def extend(
     """Plan a later end of a complete restore, and with ``carries_out`` go on to it. ``log``: another place of the same
     log; ``digest``: as in ``restore``. Raises as ``restore``."""
     running = _Running.of(name, channels, console, resolve)
-    with target_errors(str(running.endpoints.target)):
-        found = running.read()
-        require_complete(found)
-        plan = plan_extension(found, running.state(), ends, log, running.channel, resolve)
-        _open_window(running, plan)
+    plan = _later_end(running, ends, log, resolve)
     if digest is not None:
         require_approved(plan.facts, digest)
     if not carries_out:
@@ -221,13 +217,55 @@ def extend(
         return [*plan_view(plan), Grid("to go on: the same command with --yes")]
     if not as_json:
         console.print(plan_view(plan))
-    target = running.endpoints.target
+    return _carry_out_extension(running, plan, channels, by, resolve, as_json=as_json)
+
+
+def plan_later_end(
+    name: str, ends: EndRequest, log: str | None, channels: Path, resolve: Resolver | None = None
+) -> RestorePlan:
+    """The plan of ``extend``. Raises as it does."""
+    return _later_end(_Running.of(name, channels, Terminal(), resolve), ends, log, resolve)
+
+
+def _later_end(running: _Running, ends: EndRequest, log: str | None, resolve: Resolver | None) -> RestorePlan:
+    with target_errors(str(running.endpoints.target)):
+        found = running.read()
+        require_complete(found)
+        plan = plan_extension(found, running.state(), ends, log, running.channel, resolve)
+        _open_window(running, plan)
+    return plan
+
+
+def _carry_out_extension(
+    running: _Running, plan: RestorePlan, channels: Path, by: str | None, resolve: Resolver | None, *, as_json: bool
+) -> View:
+    target, name = running.endpoints.target, running.name
     with (
         target_errors(str(target)),
         audited(target, name, "restore --extend", _arguments(plan), by, digest=plan.digest),
     ):
         _begin_extension(running, plan)
-        return _to_the_end(_Running.of(name, channels, console, resolve), as_json=as_json)
+        return _to_the_end(_Running.of(name, channels, running.console, resolve), as_json=as_json)
+
+
+def extend_approved(
+    name: str, ends: EndRequest, log: str | None, approved: PlanFacts, channels: Path, console: Terminal, *,
+    require_allowed: Callable[[RestoreDefinition], None], by: str | None = None, resolve: Resolver | None = None,
+) -> View:  # fmt: skip
+    """Carry out the plan of a later end with these facts, or go on with it; as ``restore_approved``."""
+    running = _Running.of(name, channels, console, resolve)
+    with target_errors(str(running.endpoints.target)):
+        found = running.read()
+    require_allowed(found.definition)
+    # an attempt writes the file in front of the row
+    has_begun = str(found.definition.end) == approved[END]
+    if has_begun and digest_line(digest_of(approved)) in Path(running.channel.file).read_text("utf-8").splitlines():
+        return proceed(name, channels, console, by=by, resolve=resolve)
+    if ends.until == NOW:
+        ends = EndRequest(approved[END], None)
+    plan = _later_end(running, ends, log, resolve)
+    require_approved(plan.facts, digest_of(approved), approved)
+    return _carry_out_extension(running, plan, channels, by, resolve, as_json=False)
 
 
 def _begin_extension(running: _Running, plan: RestorePlan) -> None:
@@ -563,10 +601,35 @@ _STAGES: Final[Mapping[str, Callable[[_Running, Restore, Session], None]]] = {
 }
 
 
+def plan_drop(name: str, channels: Path, resolve: Resolver | None = None) -> tuple[PlanFacts, Restore | None]:
+    """What ``drop_restore`` would drop, as the facts of a plan; the restore, if the target has it."""
+    running = _Running.of(name, channels, Terminal(), resolve)
+    with target_errors(str(running.endpoints.target)):
+        found = recorded(running.endpoints.target, running.channel)
+    return _drop_facts(running, found), found
+
+
+def _drop_facts(running: _Running, found: Restore | None) -> PlanFacts:
+    facts = {NAME: running.name, "action": "drop", "target": str(running.endpoints.target)}
+    if found is None:
+        return {**facts, "stage": "not begun", "drops": "", "keeps": ""}
+    definition, is_final = found.definition, found.stage in (COMPLETE, EXTENDING)
+    kept = [kept for _, kept in definition.replaced]
+    return {
+        **facts,
+        "stage": found.stage,
+        "drops": "" if is_final else ", ".join(running.names(found)),
+        "keeps": ", ".join([*(final for _, final in definition.databases), *kept] if is_final else []),
+    }
+
+
 def drop_restore(
-    name: str, channels: Path, console: Terminal, *, by: str | None = None, resolve: Resolver | None = None
-) -> str:
-    """Remove an unfinished restore with its databases, or forget a complete one and keep its databases."""
+    name: str, channels: Path, console: Terminal, *, approved: PlanFacts | None = None, by: str | None = None,
+    resolve: Resolver | None = None,
+) -> str:  # fmt: skip
+    """Remove an unfinished restore with its databases, or forget a complete one and keep its databases. ``approved``:
+    the facts of ``plan_drop`` for which alone this may be done; None: whatever it drops. Raises PlanError for others.
+    """
     running = _Running.of(name, channels, console, resolve)
     engine = engine_of(running.endpoints.target)
     said = "nothing of it was on the target"
@@ -579,6 +642,9 @@ def drop_restore(
         _take_lease(session, name, load_lease(name))
         found = recorded(running.endpoints.target, running.channel)
         if found is not None:
+            if approved is not None:
+                # an earlier attempt may have forgotten it, and not its files
+                require_approved(_drop_facts(running, found), digest_of(approved), approved)
             said = "its databases stay"
             kept = f"; so does what they have replaced: {_kept(found)}" if found.definition.replaced else ""
             said += kept
@@ -589,7 +655,8 @@ def drop_restore(
                 )
             if found.stage == EXTENDING:
                 said = f"{_between(found, running)}{kept}"
-            with audited(running.endpoints.target, name, "restore --drop", {"stage": found.stage}, by):
+            digest = "" if approved is None else digest_of(approved)
+            with audited(running.endpoints.target, name, "restore --drop", {"stage": found.stage}, by, digest=digest):
                 if found.stage == REPLACING:
                     _put_back(running, found, session)
                 has_moved = found.stage == MOVING and present_databases(session).isdisjoint(running.names(found))

@@ -66,9 +66,10 @@ def require_approved(found: PlanFacts, digest: str, approved: PlanFacts | None =
         if (approved or {}).get(name) != found.get(name)
     ]
     why = "; ".join(changed) or "the dump, the log up to the end, or the target is another one, or --until is now"
+    end = f", with the end {found[END]} in place of now" if END in found else ""
     raise PlanError(
         f"restore {found[NAME]}: expected the plan that was approved, digest {digest}, found the plan {now} ({why}); "
-        f"nothing was written; look at the new plan and approve it, with the end {found[END]} in place of now"
+        f"nothing was written; look at the new plan and approve it{end}"
     )
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from binlane.choices import FROM_LOG
-from binlane.config.declaration import REQUIRED, key
-from binlane.config.kinds import TEXT
+from binlane.config.declaration import key
+from binlane.config.kinds import BOOLEAN, TEXT
 from binlane.errors import ConfigError
 from binlane.lazy_dataclass import dataclass
 from binlane.orchestration.run_forms import Form
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from binlane.state.records.restores import RestoreDefinition
 
 _WILD: Final = frozenset("*?[")
+_ORDERS: Final = ("databases", "extend", "drop")
+_OF_NEW: Final[Mapping[str, object]] = {
+    "base": FROM_LOG, "restore_as": None, "tables": None, "at": None, "replace": False,
+}  # fmt: skip
+"""Fields that belong to a new restore, with their values if nobody fills them in."""
 _SEPARATED: Final = "separated by commas"
 
 
@@ -30,11 +35,11 @@ _SEPARATED: Final = "separated by commas"
 class RestoreForm(Form):
     """The form of a restore."""
 
-    databases: str = key(
+    databases: str | None = key(
         TEXT,
-        REQUIRED,
+        None,
         f"Databases by their names in the log, {_SEPARATED}; with a dump also patterns such as tenant_*. Only those "
-        "that the channel copies as a whole.",
+        "that the channel copies as a whole. Either these, or Extend, or Drop.",
     )
     base: str = key(
         TEXT, FROM_LOG, 'Where it begins: a dump in one of the configured folders, or "log": at its CREATE DATABASE.'
@@ -57,13 +62,45 @@ class RestoreForm(Form):
     )
     at: str | None = key(TEXT, None, "FILE:OFFSET of the dump in the log, if the dump has not recorded it.")
     onto: str | None = key(TEXT, None, "Connection of the server that gets the databases.")
+    replace: bool = key(
+        BOOLEAN,
+        False,
+        "Replace databases of that name: what is there is kept under another name, which the plan says. Only databases "
+        "that the channel's filter takes.",
+    )
+    extend: str | None = key(
+        TEXT, None, "Instead of new databases: the name of a complete restore, which goes on to the end above."
+    )
+    drop: str | None = key(
+        TEXT,
+        None,
+        "Instead: the name of a restore that is removed: an unfinished one with its databases, of a complete one the "
+        "record alone.",
+    )
 
     def __post_init__(self) -> None:
-        """Raises ConfigError for a form without an end, or with two."""
-        if (self.until is None) == (self.before is None):
+        """Raises ConfigError for a form that orders nothing or several things, and for one without an end, or with
+        two."""
+        orders = [name for name in _ORDERS if getattr(self, name) is not None]
+        if len(orders) != 1:
+            raise ConfigError(
+                f"{', '.join(_ORDERS)}: expected one of the three, found {' and '.join(orders) or 'none'}: databases "
+                "that are restored, a complete restore that goes on to a later end, or one that is removed; trigger "
+                "the run again"
+            )
+        [order] = orders
+        if order == "drop" and (self.until, self.before) != (None, None):
+            raise ConfigError("until, before: expected neither with drop; trigger the run again")
+        if order != "drop" and (self.until is None) == (self.before is None):
             raise ConfigError(
                 "until, before: expected one of the two: the moment up to which is restored; trigger the run again"
             )
+        for name, default in _OF_NEW.items():
+            if order != "databases" and getattr(self, name) != default:
+                raise ConfigError(
+                    f"{name}: expected it only with databases, found it with {order}, which goes by what the restore "
+                    "has begun with; trigger the run again without it"
+                )
 
 
 def has_form(channel: ChannelConfig) -> bool:
@@ -97,19 +134,20 @@ def request_of(form: RestoreForm, channel: ChannelConfig) -> RestoreRequest:
     from binlane.orchestration.commands.copies.bootstrap import patterns_of
     from binlane.orchestration.commands.copies.restore_plan import EndRequest, RestoreRequest
 
-    databases, tables = patterns_of(form.databases), patterns_of(form.tables or "")
+    databases, tables = patterns_of(form.databases or ""), patterns_of(form.tables or "")
     # the names that a pattern stands for are in the dump, and are looked at behind its plan
     require_copied(channel, [name for name in databases if not _WILD & {*name}], tables)
     return RestoreRequest(
         name=None,
         base=_base_of(form.base, channel),
-        log=_one_of("log", form.log, logs_of(channel), "restore.logs", channel),
+        log=log_of(form, channel),
         databases=databases,
         tables=tables,
         final=form.restore_as,
         ends=EndRequest(form.until, form.before),
         at=form.at,
         onto=_one_of("onto", form.onto, targets_of(channel), "restore.targets", channel),
+        replaces=form.replace,
         # a retry may run on another worker
         work=channel.work.uri,
     )
@@ -130,10 +168,39 @@ def require_copied(channel: ChannelConfig, databases: Iterable[str], tables: Col
         )
 
 
+def log_of(form: RestoreForm, channel: ChannelConfig) -> str:
+    """The log that the form asks for. Raises ConfigError for one that the channel's file does not name."""
+    return _one_of("log", form.log, logs_of(channel), "restore.logs", channel)
+
+
 def require_allowed(channel: ChannelConfig, definition: RestoreDefinition) -> None:
-    """The same of the databases and tables that a plan has found, also behind its approval: the channel's file may have
-    changed meanwhile."""
+    """The same of the databases and tables that a plan has found, and of databases that it replaces, also behind its
+    approval: the channel's file may have changed meanwhile."""
     require_copied(channel, [old for old, _ in definition.databases], definition.tables)
+    require_copied(channel, [final for final, _ in definition.replaced], ())
+
+
+def require_own(name: str, channel: ChannelConfig, folder: Path) -> None:
+    """Raises ConfigError for a restore that the channel's form could not have begun: onto another server, or of
+    databases that the channel does not copy. ``folder``: of the files of restores."""
+    from binlane.config import load_channel, require_channel_name
+
+    file = folder / f"{name}.toml"
+    require_channel_name(name, file)
+    if not file.exists():
+        raise ConfigError(
+            f"{name}: expected the name of a restore, found no file of it in {folder}; `binlane restore --list` shows "
+            "those of this machine; trigger the run again"
+        )
+    own = load_channel(file)
+    if (onto := own.target.connection) not in targets_of(channel):
+        raise ConfigError(
+            f"{name}: expected a restore onto one of {', '.join(targets_of(channel))}, found one onto {onto}; trigger "
+            f"the run again, or add it to restore.targets of {channel.file}"
+        )
+    # the rows of single tables are those of a part of the database: the plan looks at them
+    if not own.filter.include_tables:
+        require_copied(channel, dict(own.rename), ())
 
 
 def _base_of(given: str, channel: ChannelConfig) -> str:
