@@ -62,6 +62,7 @@ from binlane.sql.parse.lexer import (
     AMBIGUOUS,
     BLANK_IN_NAME,
     GLUED_NUMBER,
+    TOO_MANY_TOKENS,
     UNREAD_NAME,
     Unreadable,
 )
@@ -558,6 +559,7 @@ _WAYS_ON: Final = {
     UNREAD_NAME: f"(write it behind SET NAMES utf8mb4; {_SKIP})",
     GLUED_NUMBER: f"(write a blank behind the number; {_SKIP})",
     BLANK_IN_NAME: f"(write a plain blank; {_SKIP})",
+    TOO_MANY_TOKENS: f"(divide it; {_SKIP})",
 }
 _BY_HAND: Final = ("of a kind that no server logs", "put it into the log")
 _OWN_TABLES: Final = ("that changes the server's own tables", "changed them on the source")

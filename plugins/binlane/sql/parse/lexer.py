@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import re
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
@@ -73,8 +73,15 @@ class Dialect(NamedTuple):
 
 WORD_CHARS: Final = r"0-9A-Za-z_$\x80-\U0010ffff"
 """What an unquoted name may consist of, inside of a pattern's brackets: Python's \\w lacks accents and symbols."""
-_QUOTED: Final = r"{q}[^{q}\\]*+(?:(?:\\.|{q}{q})[^{q}\\]*+)*{q}"
-_QUOTED_PLAIN: Final = r"{q}[^{q}]*+(?:{q}{q}[^{q}]*+)*{q}"
+_ESCAPES: Final = 1_000
+_WINDOW: Final = 1 << 17
+"""Characters that a repetition of groups is shown at once: ``re`` keeps up to 350 bytes for each round of one until the
+match ends, and a statement may have hundreds of millions."""
+_MOST_TOKENS: Final = 2_000_000
+"""Of a statement; literal rows and long lists of literals have none. Some 200 bytes each."""
+_QUOTED: Final = rf"{{q}}[^{{q}}\\]*+(?:(?:\\.|{{q}}{{q}})[^{{q}}\\]*+){{{{0,{_ESCAPES}}}}}{{q}}(?!{{q}})"
+_QUOTED_PLAIN: Final = rf"{{q}}[^{{q}}]*+(?:{{q}}{{q}}[^{{q}}]*+){{{{0,{_ESCAPES}}}}}{{q}}(?!{{q}})"
+"""A literal with more escapes and doubled quotes is read by ``_literal_end``; no server has a name with as many."""
 _NUMBER: Final = rf"""(?:[0-9]++\.[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?
     | [0-9]++[eE][+-]?[0-9]++ | \\N
     | (?:0x[0-9a-fA-F]++|0b[01]++|[0-9]++)(?![{WORD_CHARS}])"""
@@ -82,12 +89,16 @@ _NUMBER: Final = rf"""(?:[0-9]++\.[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?
 an exponent, and ``\\N``, end with their last character, whatever follows (``1e0FROM t``); others are a part of the word
 in which they stand."""
 QUALIFIER: Final = re.compile(
-    rf"`(?P<quoted>(?:[^`]|``)+)`\s*\.|(?<![{WORD_CHARS}.`])(?P<plain>(?![0-9])[{WORD_CHARS}]+)\."
+    rf"`(?P<quoted>(?:[^`]|``){{1,64}})`\s*\.|(?<![{WORD_CHARS}.`])(?P<plain>(?![0-9])[{WORD_CHARS}]+)\."
 )
 """The name of a database, or of a table, in front of another name."""
 _SYMBOLS: Final = r"->>|->|:=|<=>|<<|>>|<=|>=|<>|!=|\|\||&&|[-+*/%^&|~!<>=(),.;:?{}]"
 UNDECODED: Final = "\ufffd"
 """A decoder writes this in place of undecodable bytes; a name that contains it is not known."""
+NO_END: Final = "a quote without an end"
+"""The reason of Unreadable for a text that no server takes."""
+TOO_MANY_TOKENS: Final = f"more than {_MOST_TOKENS:,} words and signs beside literal rows and long lists of literals"
+"""The reason of Unreadable."""
 UNREAD_NAME: Final = "a name with bytes that are no certain characters of its character set"
 """The reason of Unreadable for such a name: what stands behind it in a text is not known."""
 GLUED_NUMBER: Final = "a number with a letter directly behind it, such as 1e0FROM or 1.e"
@@ -97,7 +108,7 @@ BLANK_IN_NAME: Final = "a name with a no-break space, which is a blank in many c
 """The reason of Unreadable: the catalogue shows a text in UTF-8, whatever its client's character set was."""
 NO_SQL: Final = "a character that SQL does not have"
 """The reason of Unreadable for a text that no server takes."""
-AMBIGUOUS: Final = frozenset({UNREAD_NAME, GLUED_NUMBER, BLANK_IN_NAME})
+AMBIGUOUS: Final = frozenset({UNREAD_NAME, GLUED_NUMBER, BLANK_IN_NAME, TOO_MANY_TOKENS})
 """Reasons behind which nothing of a text is known: a server may read other names and verbs there."""
 _LETTER: Final = re.compile(rf"[{WORD_CHARS}]")
 _NO_BREAK: Final = "\u00a0"
@@ -105,7 +116,7 @@ _LINE: Final = r"(?:--(?=[\x00-\x20\x7f]|\Z)|\#)[^\n]*+"
 _VERSIONS: Final = {Flavor.MARIADB: r"/\*M?!", Flavor.MYSQL: r"/\*!"}
 """The beginning of a conditional comment."""
 _FRONTS: Final = {
-    flavor: re.compile(rf"(?:[ \t\n\r\f\v]|(?!{version})/\*.*?\*/|{_LINE})*".encode(), re.DOTALL)
+    flavor: re.compile(rf"(?:[ \t\n\r\f\v]|(?!{version})/\*.*?\*/|{_LINE}){{1,{_ESCAPES}}}".encode(), re.DOTALL)
     for flavor, version in _VERSIONS.items()
 }
 _UPPER: Final = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
@@ -128,6 +139,8 @@ class _Patterns(NamedTuple):
     """Rows of literals only, each with its comma."""
     literals: re.Pattern[str]
     """64 or more literals, each with its comma."""
+    inside: Mapping[str, re.Pattern[str]]
+    """What stands in a literal, by its quote."""
 
 
 @functools.cache
@@ -139,10 +152,11 @@ def _patterns(dialect: Dialect) -> _Patterns:
     if dialect.ansi_quotes:
         names += " | " + _QUOTED_PLAIN.format(q='"')
     string = rf"[xXbB]'[0-9a-fA-F]*+' | [nN]{single} | {text}"
+    long = "[nN]?'" if dialect.ansi_quotes else "[nN]?'|\""
     version = _VERSIONS[dialect.flavor]
     token = rf"""(?P<space>[ \t\n\r\f\v]++) | (?P<version>{version}(?:\d{{5,6}})?) | (?P<comment>/\*(?s:.*?)\*/)
-        | (?P<line>{_LINE}) | (?P<open>/\*) | (?P<close>\*/) | (?P<string>{string})
-        | (?P<name>{names}) | (?P<variable>@@?(?:{names}|{text}|[{WORD_CHARS}.]+)?) | (?P<number>{_NUMBER})
+        | (?P<line>{_LINE}) | (?P<open>/\*) | (?P<close>\*/) | (?P<string>{string}) | (?P<long>{long})
+        | (?P<name>{names}) | (?P<variable>@@?(?:{names}|{text}|[{WORD_CHARS}.]++|(?!['"`]))) | (?P<number>{_NUMBER})
         | (?P<word>[{WORD_CHARS}]++) | (?P<symbol>{_SYMBOLS})"""
     calls = r"(?i:NOW|CURRENT_TIMESTAMP|UNIX_TIMESTAMP)\([0-6]?\)"  # no table behind them
     constant = rf"(?i:NULL|DEFAULT|TRUE|FALSE)(?![{WORD_CHARS}])|{calls}"
@@ -154,13 +168,20 @@ def _patterns(dialect: Dialect) -> _Patterns:
         tail=compiled(rf"[{WORD_CHARS}]++"),
         rows=compiled(rf"(?:\s*+\(\s*+{literal}\s*+(?:,\s*+{literal}\s*+)*\)\s*+,)+"),
         literals=compiled(rf"(?:\s*+{literal}\s*+,){{64,}}"),
+        inside={
+            quote: compiled(rf"(?:[^{escape}]++|{quote}{quote}{escaped}){{1,{_ESCAPES}}}")
+            for quote in "'\""
+            for escape, escaped in [(quote, "") if dialect.no_backslash_escapes else (rf"{quote}\\", r"|\\.")]
+        },
     )
 
 
 def front_length(sql: bytes, flavor: Flavor) -> int:
     """Bytes in front of a statement's first word: blanks and comments, not conditional ones."""
-    match = _FRONTS[flavor].match(sql)
-    return 0 if match is None else match.end()
+    at = 0
+    while (match := _FRONTS[flavor].match(sql, at)) is not None:
+        at = match.end()
+    return at
 
 
 def lex(
@@ -202,7 +223,7 @@ def lex(
         else:
             at = _append(match, group, gap, into, patterns)
             if places is not None:
-                places.append(match.span())
+                places.append((match.start(), at if group == "long" else match.end()))
             gap = False
     if in_version:
         raise Unreadable("a version comment without an end")
@@ -241,23 +262,36 @@ def _is_behind_dot(into: Sequence[Token]) -> bool:
     )
 
 
+def _literal_end(begun: re.Match[str], patterns: _Patterns) -> int:
+    """Where a literal ends that has begun with this match. Raises Unreadable."""
+    sql, at, quote = begun.string, begun.end(), begun[0][-1]
+    while (match := patterns.inside[quote].match(sql, at)) is not None:
+        at = match.end()
+    if not sql.startswith(quote, at):
+        raise Unreadable(NO_END)
+    return at + 1
+
+
 def every_token(sql: str, dialect: Dialect, begin: int) -> Iterator[str]:
     """The text of each token from ``begin`` on, those of literal rows, too; ends where the text is not plain SQL."""
-    for match in _patterns(dialect).token.finditer(sql, begin):
+    patterns, at = _patterns(dialect), begin
+    while (match := patterns.token.match(sql, at)) is not None:
         if match.lastgroup in ("version", "open", "close"):
             return
+        begin, at = at, _literal_end(match, patterns) if match.lastgroup == "long" else match.end()
         if match.lastgroup not in ("space", "comment", "line"):
-            yield match[0]
+            yield sql[begin:at]
 
 
 def every_string(sql: str, dialect: Dialect) -> Iterator[str]:
     """Each literal text as it is written, with its quotes, those of literal rows and in conditional comments, too; of a
     text that ``lex`` reads."""
-    token, at, in_version = _patterns(dialect).token, 0, False
-    while (match := token.match(sql, at)) is not None:
-        at, group = match.end(), match.lastgroup
-        if group == "string":
-            yield match[0]
+    patterns, at, in_version = _patterns(dialect), 0, False
+    while (match := patterns.token.match(sql, at)) is not None:
+        begin, group = at, match.lastgroup
+        at = _literal_end(match, patterns) if group == "long" else match.end()
+        if group in ("string", "long"):
+            yield sql[begin:at]
         elif group == "close" and not in_version:
             # two operators; a comment may begin with the second one
             at -= 1
@@ -268,6 +302,12 @@ def every_string(sql: str, dialect: Dialect) -> Iterator[str]:
 def _append(match: re.Match[str], group: str, gap: bool, into: list[Token], patterns: _Patterns) -> int:
     """Append the token of a match; the index where the next token begins."""
     sql, text, at = match.string, match.group(), match.end()
+    if len(into) >= _MOST_TOKENS:
+        raise Unreadable(TOO_MANY_TOKENS)
+    if group == "long":
+        at = _literal_end(match, patterns)
+        into.append(Token(TokenKind.STRING, "", gap=gap))
+        return at
     if group == "close":  # outside a version comment these are two operators
         into.append(Token(TokenKind.SYMBOL, "*", gap=gap))
         return at - 1
@@ -288,17 +328,25 @@ def _append(match: re.Match[str], group: str, gap: bool, into: list[Token], patt
         if _is_behind_dot(into):
             into.append(word._replace(upper=""))
             return at
-        run = patterns.rows.match(sql, at) if word.upper in ("VALUES", "VALUE") else None
-        into.append(word if run is None else word._replace(omits=True))
-        return at if run is None else run.end()
-    run = None
+        end = _behind_all(patterns.rows, sql, at) if word.upper in ("VALUES", "VALUE") else at
+        into.append(word if end == at else word._replace(omits=True))
+        return end
+    end = at
     if text == "(":
-        run = patterns.literals.match(sql, at)
+        end = _behind_all(patterns.literals, sql, at)
     elif text == "," and into and into[-1].text == ")":
-        run = patterns.rows.match(sql, at)
+        end = _behind_all(patterns.rows, sql, at)
     kept = kind in (TokenKind.SYMBOL, TokenKind.VARIABLE) or text == "0"  # LIMIT 0 is safe: no row
-    into.append(Token(kind, text if kept else "", gap=gap, omits=run is not None))
-    return at if run is None else run.end()
+    into.append(Token(kind, text if kept else "", gap=gap, omits=end > at))
+    return end
+
+
+def _behind_all(pattern: re.Pattern[str], sql: str, at: int) -> int:
+    """The index behind all that a pattern takes from ``at`` on, window by window; each of its rounds ends with a comma,
+    so that one that a window cuts is not taken."""
+    while (match := pattern.match(sql, at, at + _WINDOW)) is not None:
+        at = match.end()
+    return at
 
 
 def _named(kind: TokenKind, text: str, *, gap: bool) -> Token:
@@ -323,5 +371,5 @@ def _check_name(text: str) -> None:
 
 def _fault(char: str) -> str:
     if char in "'\"`":
-        return "a quote without an end"
+        return NO_END
     return "a comment without an end" if char == "/" else NO_SQL
