@@ -15,6 +15,7 @@ from binlane.model import TableKey
 from binlane.precheck.bodies.body_parts import Body
 from binlane.precheck.bodies.row_effects import effects_in_turn
 from binlane.precheck.bodies.rows_met import Beside
+from binlane.schema.letter_case import ANY_CASE
 from binlane.sql.programs.comparison import Difference
 from tests.unit.precheck.test_row_effects import TABLES, body_of, named
 
@@ -51,6 +52,15 @@ SINGLE: Final = (
     "INSERT INTO c (id, n, m) VALUES (NEW.n, 5, NEW.m) ON DUPLICATE KEY UPDATE n = VALUES(n)",
     "INSERT INTO c (id, n, m) VALUES (NEW.n, 0, 0) ON DUPLICATE KEY UPDATE id = id",
     "INSERT IGNORE INTO c (id, n, m) VALUES (NEW.n, 0, 0)",
+    "UPDATE c SET n = n + NEW.m WHERE id = NEW.n",
+    "UPDATE c SET m = (SELECT n FROM c WHERE id = NEW.n) WHERE id = NEW.id",
+    "UPDATE c SET m = 1 - (SELECT n FROM c WHERE id = NEW.n) WHERE id = NEW.n",
+    "UPDATE c SET m = (SELECT COUNT(*) FROM c AS x)",
+    "IF EXISTS (SELECT 1 FROM c WHERE id = NEW.n) THEN UPDATE c SET n = n + 1 WHERE id = NEW.n; "
+    "ELSE INSERT INTO c (id, n, m) VALUES (NEW.n, 1, 0); END IF",
+    "IF NOT EXISTS (SELECT 1 FROM c WHERE id = NEW.n) THEN INSERT INTO c (id, n, m) VALUES (NEW.n, NEW.m, 0); "
+    "ELSE UPDATE c SET n = n + 1 WHERE id = NEW.n; END IF",
+    "IF EXISTS (SELECT 1 FROM c WHERE id = NEW.n) THEN DELETE FROM c WHERE id = NEW.id; ELSE DELETE FROM c; END IF",
     "IF NEW.m > 1 THEN UPDATE c SET n = 4 WHERE id = NEW.n; ELSE UPDATE c SET n = 4, m = 0 WHERE id = NEW.n; END IF",
     "IF NEW.m > 1 THEN UPDATE c SET n = 4 WHERE id = NEW.n; ELSE UPDATE c SET n = 5 WHERE id = NEW.n; END IF",
     "IF NEW.m > 1 THEN REPLACE INTO c VALUES (NEW.n, 1, 1); ELSE REPLACE INTO c VALUES (NEW.n, 2, 1); END IF",
@@ -146,7 +156,7 @@ def is_same(body: Sequence[str]) -> bool:
 
 def found_beside(body: Body, *others: Body, bases: dict[str, str] | None = None) -> list[str]:
     def bases_of(key: TableKey) -> Sequence[TableKey]:
-        return (TableKey(key.database, (bases or {}).get(key.table, key.table)),)
+        return (ANY_CASE.table(TableKey(key.database, (bases or {}).get(key.table, key.table))),)
 
     return [part.what for part in effects_in_turn(body, TABLES.get, Beside((), others, bases_of))]
 
@@ -266,6 +276,25 @@ FOUND: Final = {
     ),
 }
 """Bodies by what the rows before have done to the rows that a change of them finds."""
+FOUND["an UPDATE of a.c, which finds what the rows before have inserted,"] += tuple(
+    f"{begin}; UPDATE c SET n = n + NEW.m WHERE {condition}; END"
+    for begin, condition in (
+        ("BEGIN IF NEW.m THEN INSERT IGNORE INTO c (id, n) VALUES (NEW.n, 0); END IF", "id = NEW.n"),
+        ("BEGIN INSERT IGNORE INTO c (id, n) VALUES (NEW.n, 0)", "id = NEW.n AND n > 5"),
+        ("BEGIN INSERT IGNORE INTO c (id, n) VALUES (NEW.n, 0)", "id = NEW.m"),
+        ("BEGIN INSERT IGNORE INTO c (id, n) VALUES (NEW.s, 0)", "id = NEW.s"),
+        ("BEGIN INSERT INTO c (id, n) VALUES (NEW.n, 0)", "id = NEW.n"),
+    )
+)
+FOUND["a query of a.c, which the rows before have changed,"] = (
+    "IF EXISTS (SELECT 1 FROM c WHERE id = NEW.n) THEN INSERT INTO log VALUES (NEW.id);"
+    " ELSE INSERT INTO c (id, n) VALUES (NEW.n, 1); END IF",
+    "IF EXISTS (SELECT 1 FROM c WHERE id = NEW.n) THEN SET NEW.m = 1; ELSE INSERT INTO c (id) VALUES (NEW.n); END IF",
+    "IF EXISTS (SELECT 1 FROM c WHERE id = NEW.n) THEN SET @a = 1; ELSE INSERT INTO c (id) VALUES (NEW.n); END IF",
+    "IF EXISTS (SELECT 1 FROM c WHERE id > NEW.n) THEN INSERT INTO c (id) VALUES (NEW.n); END IF",
+    "IF EXISTS (SELECT 1 FROM c, acc WHERE c.id = NEW.n) THEN INSERT INTO c (id) VALUES (NEW.n); END IF",
+    "IF EXISTS (SELECT 1 FROM c WHERE id = NEW.m) THEN INSERT INTO c (id) VALUES (NEW.n); END IF",
+)
 NOT_FOUND: Final = (
     "DELETE FROM c WHERE id = OLD.id",
     "DELETE FROM c WHERE n < OLD.n",
@@ -303,6 +332,13 @@ NOT_FOUND: Final = (
     "BEGIN DELETE FROM c WHERE id = OLD.id OR id = NEW.id; INSERT INTO c (id, n) VALUES (NEW.id, NEW.n); END",
     "BEGIN DELETE FROM c WHERE n = 1 AND m = NEW.m; INSERT INTO c (id, n, m) VALUES (NEW.id, 2, NEW.m); END",
     "BEGIN UPDATE c SET m = NEW.m WHERE id = NEW.id; INSERT INTO log VALUES (NEW.n); DELETE FROM acc WHERE n = 1; END",
+    "BEGIN INSERT IGNORE INTO c (id, n) VALUES (NEW.n, 0); UPDATE c SET n = n + NEW.m WHERE id = NEW.n; END",
+    "BEGIN INSERT IGNORE INTO c (id, n) VALUES (NEW.n, 0); INSERT INTO log VALUES (NEW.id);"
+    " UPDATE c SET n = n + NEW.m, f = NOW() WHERE id = NEW.n; END",
+    "IF EXISTS (SELECT 1 FROM c WHERE id = NEW.n) THEN UPDATE c SET n = n + 1 WHERE id = NEW.n;"
+    " ELSE INSERT INTO c (id, n) VALUES (NEW.n, 1); END IF",
+    "BEGIN DECLARE v INT; SELECT n INTO v FROM c WHERE id = NEW.id; UPDATE c SET n = v + NEW.m WHERE id = NEW.id;"
+    " INSERT INTO log VALUES (NEW.n, v); END",
 )
 
 
@@ -372,7 +408,7 @@ def test_an_update_of_a_view_may_set_any_column_of_its_table() -> None:
 @pytest.mark.parametrize(("caller", "called"), [(DELETING, INSERTING), (INSERTING, DELETING)])
 def test_a_routine_that_a_body_calls_meets_it(caller: str, called: str) -> None:
     routine = body_of(called.replace("NEW.n", "x"), "", parameters="x int")
-    assert found_beside(body_of(caller), routine) == [
+    assert [*found_beside(body_of(caller), routine), *found_beside(routine, body_of(caller))] == [
         "a DELETE from a.c, which finds what the rows before have inserted,"
     ]
 

@@ -22,8 +22,12 @@ def meet_nowhere(ways: Iterable[Ways]) -> bool:
     """Whether no two rows that fire a trigger have to do with one row of a table: each change of it finds its row
     by the same unique key of theirs. One whose new values are the old ones of another row comes behind it anyway,
     by that key."""
-    every = list(ways)
-    return bool(every) and bool(frozenset.intersection(*every))
+    common: Ways | None = None
+    for each in ways:
+        common = each if common is None else common & each
+        if not common:
+            return False
+    return bool(common)
 
 
 def ways_of(fired: Table | None, pairs: Pairs, agree: Callable[[Definition, Definition], bool]) -> Ways:

@@ -64,20 +64,22 @@ def effects_in_turn(
     if body.is_before and "INSERT" in body.events:
         # of a row that is not there yet: an AUTO_INCREMENT is 0, and no key has told its values apart
         found = _Rows(body, fired, None, written, beside).parts()
-        rows = _Rows(body, fired, None if told is None else _with_given_keys(told, set_before), written, beside)
-        apart = frozenset(rows.parts())
+        given = None if told is None else _with_given_keys(told, set_before)
+        apart = frozenset(_Rows(body, fired, given, written, beside).parts())
         yield from (part if part in apart else part._replace(among=body.difference.key) for part in found)
+        told = None
     else:
         yield from _Rows(body, fired, told, written, beside).parts()
 
     def bases(keys: Iterable[TableKey]) -> set[TableKey]:
-        # at worst two tables are taken for one
-        return {ANY_CASE.table(base) for key in keys for base in beside.bases_of(key)}
+        return {base for key in keys for base in beside.bases_of(key)}
 
     read, changed_here = bases(reads(body.tokens, body.database)), bases(writes(body.tokens, body.database))
     if changed_here and catches_errors(body.tokens):
         yield _part("a handler of errors that depend on the rows before")
     felt = read & (changed_here | bases(beside.changed))
+    if felt and body.events:
+        felt -= RowsMet(body, beside, fired, told, written).settled_reads()
     if body.events:
         felt |= read & {ANY_CASE.table(body.difference.key)}
     if felt:
@@ -159,7 +161,7 @@ class _Rows:
                     yield _part(f"{_IN_TURN[each.change]} in {table}")
 
     def _bases(self, key: TableKey | None) -> Iterable[TableKey | None]:
-        return (None,) if key is None else set(map(ANY_CASE.table, self.beside.bases_of(key)))
+        return (None,) if key is None else self.beside.bases_of(key)
 
     def _has_rows_of_their_own(self, same: Sequence[tuple[Assignment, Body]]) -> bool:
         """Whether the UPDATEs find rows of their own for each row at hand."""

@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from itertools import islice
 from typing import Final
 
@@ -189,16 +189,15 @@ class RowOrder:
 
     def parts(self, body: Body, others: Iterable[int]) -> Sequence[BodyPart]:
         """What of a body shows the order of rows, where a statement runs these others of ``every_body``, too."""
-        table_of = self.table_of(self.situation.plan.first_seqno)
         beside = self._beside([self.every_body[at] for at in sorted(others)])
-        return (*self._own_parts(body), *effects_in_turn(body, table_of, beside, self._set_before(body)))
+        return (*self._own_parts(body), *effects_in_turn(body, self._table_behind, beside, self._set_before(body)))
 
     @cached_property
     def _own_parts(self) -> Callable[[Body], Sequence[BodyPart]]:
         return once_for_each(lambda body: tuple(self._of_body(body)))
 
     def _of_body(self, body: Body) -> Iterator[BodyPart]:
-        table_of = self.table_of(self.situation.plan.first_seqno)
+        table_of = self._table_behind
         is_full = bool(body.full_group_by)
         fired = table_of(body.difference.key) if body.events else None
         for part in order_felt(body.tokens, body.database, full_group_by=is_full, view_of=self.view_of, is_body=True):
@@ -219,7 +218,7 @@ class RowOrder:
 
     def _beside(self, others: Sequence[Body]) -> Beside:
         changed = {base for each in others for base in self._written(each)}
-        return Beside(changed, others, self.bases_of, self._changes_of, self._assignments_of, self._upserts_of)
+        return Beside(changed, others, self._compared_bases, self._changes_of, self._assignments_of, self._upserts_of)
 
     def others(self, at: int) -> frozenset[int]:
         """The bodies, by their places in ``every_body``, that change what one reads, or what it changes, too: but for
@@ -263,7 +262,16 @@ class RowOrder:
         return once_for_each(lambda body: self._bases(writes(body.tokens, body.database)))
 
     def _bases(self, keys: Iterable[TableKey]) -> frozenset[TableKey]:
-        return frozenset(ANY_CASE.table(base) for key in keys for base in self.bases_of(key))
+        return frozenset(base for key in keys for base in self._compared_bases(key))
+
+    @cached_property
+    def _compared_bases(self) -> Callable[[TableKey], frozenset[TableKey]]:
+        return cache(lambda key: frozenset(map(ANY_CASE.table, self.bases_of(key))))
+
+    @cached_property
+    def _table_behind(self) -> Callable[[TableKey], Table | None]:
+        """The definitions of the tables of bodies."""
+        return cache(self.table_of(self.situation.plan.first_seqno))
 
     @cached_property
     def every_body(self) -> Sequence[Body]:

@@ -26,6 +26,7 @@ from binlane.precheck.bodies.own_keys import (
     given_columns,
     given_to,
     meet_nowhere,
+    names_of,
     ways_of,
 )
 from binlane.precheck.bodies.row_values import declared
@@ -37,8 +38,9 @@ from binlane.schema.model import Table
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.query_blocks import Column, call_end, conditions, items, plain_column
-from binlane.sql.parse.row_changes import INSERTED, RowChange, branches_before, row_changes
+from binlane.sql.parse.row_changes import INSERTED, INSERTS, READS, RowChange, branches_before, row_changes
 from binlane.sql.parse.row_effects import (
+    IGNORING,
     PLAIN,
     Assignment,
     Upsert,
@@ -47,6 +49,7 @@ from binlane.sql.parse.row_effects import (
     inserts,
     is_plain,
     may_set_of_row,
+    row_words,
     types_of_variables,
 )
 from binlane.sql.parse.row_variables import with_row_values
@@ -106,8 +109,9 @@ class Beside(NamedTuple):
     bodies: Sequence[Body] = ()
     """Other bodies that the same statement runs, and that change a table of its own: triggers, also those behind the
     changes of others, and routines."""
-    bases_of: Callable[[TableKey], Collection[TableKey]] = lambda key: (key,)
-    """The tables of which a name shows rows: of a view those of its query."""
+    bases_of: Callable[[TableKey], Collection[TableKey]] = lambda key: (ANY_CASE.table(key),)
+    """The tables, as ``ANY_CASE`` has them, of which a name shows rows: of a view those of its query. At worst two
+    tables are taken for one."""
     changes_of: Callable[[Body], Sequence[RowChange]] = changes_of
     assignments_of: Callable[[Body], Sequence[Assignment]] = assignments_of
     upserts_of: Callable[[Body], Sequence[Upsert]] = upserts_of
@@ -171,29 +175,45 @@ class RowsMet:
 
     def parts(self) -> Iterator[str]:
         """Each UPDATE and DELETE that finds other rows of a table behind what is done for the rows before."""
-        groups = dict[TableKey, list[_Placed]]()
-        for body in (self.body, *self.beside.bodies):
-            set_before = may_set_of_row(body.tokens) if body.is_before else frozenset[str]()
-            for change in self.beside.changes_of(body):
-                placed = _Placed(change, body, self.written(change.key), set_before)
-                for base in set(map(ANY_CASE.table, self.beside.bases_of(change.key))):
-                    groups.setdefault(base, []).append(placed)
-        for every in groups.values():
+        for every in self._groups.values():
+            # what another body finds is a part of its own
             own = [each for each in every if each.body is self.body]
-            found = [(each.change, what) for each in every if own and (what := self._met_by(each, every, own))]
+            found = [(each.change, what) for each in own if (what := self._met_by(each, every))]
             if found and not self._is_by_key(every) and not self._is_by_values(every):
                 yield from (
                     f"{_SHOWN[change.verb]} {change.key}, which finds what the rows before have {what},"
                     for change, what in found
                 )
 
-    def _met_by(self, found: _Placed, every: Sequence[_Placed], own: Sequence[_Placed]) -> str:
+    def settled_reads(self) -> frozenset[TableKey]:
+        """The tables, as ``ANY_CASE`` has them, of which the queries of a trigger see the same whichever rows come
+        before: rows of their own, or those that rows at hand with equal values have changed, who do all the same."""
+        fired = ANY_CASE.table(self.body.difference.key)
+        return frozenset(
+            base
+            for base, every in self._groups.items()
+            if self.body.events and base != fired and (self._is_by_key(every) or self._is_one_by_values(every))
+        )
+
+    @cached_property
+    def _groups(self) -> Mapping[TableKey, Sequence[_Placed]]:
+        """What is done to each table."""
+        groups = dict[TableKey, list[_Placed]]()
+        for body in (self.body, *self.beside.bodies):
+            set_before = may_set_of_row(body.tokens) if body.is_before else frozenset[str]()
+            for change in self.beside.changes_of(body):
+                placed = _Placed(change, body, self.written(change.key), set_before)
+                for base in self.beside.bases_of(change.key):
+                    groups.setdefault(base, []).append(placed)
+        return groups
+
+    def _met_by(self, found: _Placed, every: Sequence[_Placed]) -> str:
         """What one of the changes has done to the rows of ``found`` for the rows before; empty if nothing."""
-        if found.change.verb == "INSERT" or (found.body is not self.body and found.body.events):
-            # another trigger's changes are its own parts
+        if found.change.verb in (INSERTS, READS):
             return ""
-        others = every if found.body is self.body else own
-        return next(filter(None, (self._met(found, other) for other in others)), "")
+        if self._is_there(found, every):
+            every = [each for each in every if each.change.verb != INSERTS]
+        return next(filter(None, (self._met(found, other) for other in every)), "")
 
     def _is_by_key(self, every: Sequence[_Placed]) -> bool:
         """Whether each change finds or makes its rows by one unique key of the row at hand."""
@@ -224,6 +244,40 @@ class RowsMet:
         known = {value for _, value in frozenset.intersection(*values)}
         return has_row_beside(self.body.tokens, {each.change.key for each in every}, known)
 
+    def _is_one_by_values(self, every: Sequence[_Placed]) -> bool:
+        """The same for all that the body does: it has no word of the row but those values."""
+        if not self.body.events or any(each.body is not self.body for each in every):
+            return False
+        values = [frozenset(self._identified(each)) for each in every]
+        known = {value for _, value in frozenset.intersection(*values)}
+        return row_words(self.body.tokens, ()) <= known
+
+    def _is_there(self, found: _Placed, every: Sequence[_Placed]) -> bool:
+        """Whether the row that an UPDATE finds by the one unique key of its table has been made in front of it,
+        whatever way the body goes, if it was not there: ``INSERT IGNORE INTO c (k, n) VALUES (NEW.k, 0)``."""
+        change, written = found.change, found.written
+        keys = [] if written is None else [key for key in written.keys if key.unique]
+        if change.verb != "UPDATE" or len(keys) != 1 or not change.asked <= names_of(keys[0]):
+            return False
+        row = frozenset((column.name.lower(), value) for column, value in found.pairs if self._is_kept(column, value))
+        return {name for name, _ in row} == names_of(keys[0]) and any(
+            each.change.inserted is not None
+            and each.change.inserted.what == IGNORING
+            and each.body is found.body
+            and self._is_always_before(each.change.end, change.begin)
+            and row <= {(column.name.lower(), value) for column, value in each.pairs}
+            for each in every
+        )
+
+    def _is_always_before(self, end: int, begin: int) -> bool:
+        """Whether the body gets to a statement only through another one, by the end and the beginning of both."""
+        is_straight = end <= begin and self._branches[end] == self._branches[begin]
+        return is_straight and not any(token.upper == "END" for token in self.body.tokens[end:begin])
+
+    def _is_kept(self, column: Definition, value: Column) -> bool:
+        own = column_of(self.fired, value.name)
+        return own is not None and keeps(column, own) and are_alike(column, own)
+
     def _identified(self, placed: _Placed) -> Iterator[tuple[str, Column]]:
         """The columns by which rows are found or made, whose values are equal only if they are the same."""
         for column, value in placed.pairs:
@@ -233,7 +287,7 @@ class RowsMet:
 
     def _met(self, found: _Placed, other: _Placed) -> str:
         change = other.change
-        if ANY_CASE.table(change.key) != ANY_CASE.table(found.change.key):
+        if change.key != found.change.key and ANY_CASE.table(change.key) != ANY_CASE.table(found.change.key):
             # a view may have other names for the columns
             change = change._replace(assigned=found.change.asked)
         what = found.change.meets(change)

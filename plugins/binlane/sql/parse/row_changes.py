@@ -20,6 +20,8 @@ from binlane.sql.parse.row_effects import (
     row_words,
 )
 
+INSERTS: Final = "INSERT"
+READS: Final = "SELECT"
 INSERTED: Final = "inserted"
 SET: Final = "set"
 LEFT: Final = "left"
@@ -33,7 +35,7 @@ class RowChange(NamedTuple):
     """An INSERT, UPDATE or DELETE of a body; an INSERT is REPLACE, too."""
 
     verb: str
-    """INSERT, UPDATE or DELETE."""
+    """INSERT, UPDATE or DELETE; SELECT of a query, which changes nothing."""
     key: TableKey
     begin: int
     """Of its tokens among the body's; of an UPDATE or DELETE, the token of the table's name."""
@@ -60,9 +62,9 @@ class RowChange(NamedTuple):
     def meets(self, other: RowChange) -> str:
         """What ``other``, for another row at hand, may have done to the rows that this change finds (``INSERTED``,
         ``SET`` or ``LEFT``); empty if this one finds the same before and behind it."""
-        if self.verb == "INSERT" or (other is self and self.is_parted):
+        if self.verb in (INSERTS, READS) or other.verb == READS or (other is self and self.is_parted):
             return ""
-        if other.verb == "INSERT":
+        if other.verb == INSERTS:
             return INSERTED
         if other.verb == "UPDATE":
             # an UPDATE by itself is one of ``row_effects.assignments``
@@ -71,16 +73,22 @@ class RowChange(NamedTuple):
 
 
 def row_changes(tokens: Sequence[Token], database: str, variables: Mapping[str, object]) -> Iterator[RowChange]:
-    """Every statement of a body that changes rows of one table. ``variables``: those of ``types_of_variables``."""
+    """Every statement of a body that changes rows of one table, and each query of one, or table of a join.
+    ``variables``: those of ``types_of_variables``."""
     for place, inserted in inserts(tokens, database):
-        yield RowChange("INSERT", inserted.key, place.begin, place.end, inserted)
+        yield RowChange(INSERTS, inserted.key, place.begin, place.end, inserted)
     places = {id(token): at for at, token in enumerate(tokens)}
     for block in blocks(tokens, database):
-        source = block.sources[0] if len(block.sources) == 1 else None
-        if block.verb not in ("UPDATE", "DELETE") or source is None or source.table is None:
-            # of a join ``reads`` has the tables
-            continue
-        yield _of_block(tokens, block, source.table, places.get(id(source.name), 0), variables)
+        is_alone = len(block.sources) == 1
+        for source in block.sources:
+            if source.table is None:
+                continue
+            if is_alone and block.verb != READS:
+                yield _of_block(tokens, block, source.table, places.get(id(source.name), 0), variables)
+            else:
+                # of a join another table may be the one whose rows are found so
+                found_by = frozenset(found_by_row(block, {}, variables)) if is_alone else frozenset()
+                yield RowChange(READS, source.table, 0, 0, found_by=found_by)
 
 
 def _of_block(

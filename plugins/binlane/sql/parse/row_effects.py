@@ -61,6 +61,7 @@ OR_NULL: Final = frozenset({"IFNULL", "COALESCE", "NVL"})
 """Functions that have another value in place of NULL."""
 PLAIN: Final = "INSERT"
 """What is said of an INSERT whose rows meet on no key without an error."""
+IGNORING: Final = "INSERT IGNORE"
 _ROUTINES: Final = ("PROCEDURE", "FUNCTION")
 _MODES: Final = frozenset({"IN", "OUT", "INOUT"})
 
@@ -128,7 +129,7 @@ def _upsert(tokens: Sequence[Token], key: TableKey) -> Upsert:
     words = [token.upper for token in tokens]
     begin = next((at for at in range(1, len(words)) if words[at] not in _INSERT_WORDS), len(words))
     doubles = next((at for at in range(len(words)) if words[at : at + 3] == ["ON", "DUPLICATE", "KEY"]), None)
-    what = "REPLACE" if words[0] == "REPLACE" else "INSERT IGNORE" if "IGNORE" in words[:begin] else PLAIN
+    what = "REPLACE" if words[0] == "REPLACE" else IGNORING if "IGNORE" in words[:begin] else PLAIN
     if doubles is not None:
         what = "ON DUPLICATE KEY UPDATE"
     at = begin + (3 if begin + 1 < len(tokens) and is_symbol(tokens[begin + 1], ".") else 1)
