@@ -86,7 +86,9 @@ for _module, _names in (
 
 @app.command()
 def inspect(
-    files: Annotated[list[Path], typer.Argument(help="Binlog files, also compressed as .gz or .zst.")],
+    files: Annotated[
+        list[Path], typer.Argument(help="Binlog files, also compressed as .gz or .zst, or a folder of them.")
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
     rows: Annotated[bool, typer.Option("--rows", help="Print every row change with its values.")] = False,
     sql: Annotated[bool, typer.Option("--sql", help="Print every row change and statement as SQL.")] = False,
@@ -105,13 +107,14 @@ def inspect(
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Print one line per transaction: seqno, place, GTID, time, databases, statements, rows."""
-    from binlane.orchestration.commands.inspection.events import Detail, inspect_files, target_now
+    from binlane.orchestration.commands.inspection.events import Detail, files_of, inspect_files, target_now
     from binlane.orchestration.commands.inspection.searched import Searched
 
     searched = Searched.of(database or (), table or ())
     detail = Detail(rows=rows, sql=sql, event_bytes=event_bytes)
     known = None if channel is None else target_now(channel, channels)
-    inspect_files(files, as_json=as_json, out=out, err=err, detail=detail, known=known, searched=searched)
+    paths = files_of(files)
+    inspect_files(paths, as_json=as_json, out=out, err=err, detail=detail, known=known, searched=searched)
 
 
 @app.command()

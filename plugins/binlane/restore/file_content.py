@@ -62,8 +62,8 @@ _QUERY_HEAD: Final = 13
 _DATABASE_AT, _STATUS_AT = 8, 11
 """In it: the lengths of the database's name and of the status variables."""
 _FRAMES: Final = (b"BEGIN", b"COMMIT")
-_MOST: Final = 50_000
-"""Definitions that are known at the beginning of a chunk."""
+_MOST: Final = 4 << 20
+"""Bytes of the definitions that are known at the beginning of a chunk: parsed, they may take fifty times as much."""
 _ID: Final = 6
 """Bytes of the table id in TABLE_MAP's body: a server gives a table another one whenever it opens it."""
 
@@ -88,6 +88,8 @@ class _Definitions:
 
     def __init__(self) -> None:
         self.number: dict[bytes, int] = {}
+        self.bytes = 0
+        """Of them in the log."""
         self.tables: list[TableMap] = []
         """One entry a definition, here and below."""
         self._table, self._database = list[int](), list[int]()
@@ -96,6 +98,7 @@ class _Definitions:
     def add(self, key: bytes, table: TableMap, number: int, database: int) -> int:
         """The number of a new definition. ``number``, ``database``: of the table and its database."""
         self.number[key] = found = len(self.tables)
+        self.bytes += len(key)
         self.tables.append(table)
         self._table.append(number)
         self._database.append(database)
@@ -200,7 +203,7 @@ class FileContent:
     def _defined(self, frames: Frames, events: Ints) -> Ints:
         """The definitions of these TABLE_MAPs, which are the first ones of each."""
         known, data = self._definitions, frames.data.data
-        if len(known.number) > _MOST:
+        if known.bytes > _MOST:
             known = self._definitions = _Definitions()
         begins = frames.offset[events] + HEADER.size
         ends = begins + frames.size[events] - HEADER.size - frames.checksum_length

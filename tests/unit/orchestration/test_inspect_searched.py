@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+import struct
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,17 +13,18 @@ from typing import Any
 
 import pytest
 
-from binlane.errors import BinlogError, ConfigError
+from binlane.binlog.wire import MAGIC, ChecksumAlgorithm, EventType
+from binlane.errors import BinlogError, ConfigError, SourceError
 from binlane.model import plural
 from binlane.orchestration.commands.inspection import events, passed_runs
-from binlane.orchestration.commands.inspection.events import inspect_files
+from binlane.orchestration.commands.inspection.events import files_of, inspect_files
 from binlane.orchestration.commands.inspection.searched import Searched
 from binlane.orchestration.terminal import Terminal
 from binlane.restore.archive_index import folder_of, name_of, parquet_of, read_facts
 from binlane.restore.file_content import FileContent
 from binlane.restore.indexing import make_index
 from binlane.work.plan_job.job import InProcess
-from tests.unit.binlog.cases import payload, query
+from tests.unit.binlog.cases import MYSQL, crc, format_event, payload, query, wire
 from tests.unit.plan.logs import XID, alone, ends, insert, prepare, rows, segment_of, statements, table_map
 from tests.unit.source.archives import archive, log_file
 
@@ -84,6 +86,18 @@ def test_the_index_saves_reading_and_changes_nothing(
     found, said = shown(site, *databases, tables=tables)
     assert (found, opened) == (without, list(read))
     assert f"not read, by the archive's index: {plural(5 - len(read), 'file')} (binlog.000001" in said
+
+
+def test_a_folder_stands_for_its_files_in_the_log_s_order(site: Path, tmp_path: Path) -> None:
+    names = [each.name for each in site.iterdir()]
+    assert files_of([tmp_path / "other", site]) == [tmp_path / "other", *(site / name for name in sorted(names))]
+    (site / "binlog.000002.gz").write_bytes(b"")
+    assert [each.name for each in files_of([site])] == sorted(names)
+    (site / "binlog.000010").write_bytes(b"")
+    (site / "note.txt").write_bytes(b"")
+    assert [each.name for each in files_of([site])] == [*sorted(names), "binlog.000010"]
+    with pytest.raises(SourceError, match=r"expected binlog files such as binlog\.000001, found none"):
+        files_of([tmp_path])
 
 
 def _flipped(site: Path) -> None:
@@ -179,11 +193,34 @@ def test_what_is_passed_is_what_concerns_others_alone(
     whole, *_ = _listed(tmp_path)
     expected = [line for line in whole if "shop" in line["databases"] or line["refused"]]
     assert 20 < len(expected) < len(whole) == 199
-    for stretch in (200, 1000, 1 << 24):
+    for stretch in (30, 200, 1000, 1 << 24):
         monkeypatch.setattr(passed_runs, "_STRETCH", stretch)
         searched = Searched.of(("shop",), ())
         found, *_ = _listed(tmp_path, searched=searched)
         assert found == expected
+
+
+def test_a_compressed_transaction_is_looked_into(tmp_path: Path) -> None:
+    head = MAGIC + format_event(replace(MYSQL, checksum=ChecksumAlgorithm.CRC32))
+    anonymous = wire(EventType.ANONYMOUS_GTID, b"\0" + bytes(16) + struct.pack("<qBqq", 0, 2, 5, 6))
+    events = [
+        part
+        for name in ("b", "b", "shop", "b", "shop")
+        for part in (anonymous, payload(query(b"BEGIN"), table_map(1, name), insert(1, [1]), XID))
+    ]
+    (tmp_path / "log").write_bytes(head + b"".join(map(crc, events)))
+    found, *_ = _listed(tmp_path, searched=Searched.of(("shop",), ()))
+    assert [line["seqno"] for line in found] == [3, 5]
+
+
+def test_what_is_passed_in_a_file_is_not_passed_in_the_next_one(tmp_path: Path) -> None:
+    files = [
+        log_file(number, range(9 * number, 9 * number + 5), database=name)
+        for number, name in ((1, "bbbb"), (2, "shop"))
+    ]
+    archive(tmp_path / "log", *files)
+    found, *_ = _listed(tmp_path / "log", searched=Searched.of(("shop",), ()))
+    assert [line["seqno"] for line in found] == [6, 7, 8, 9, 10]
 
 
 def _with_a_gap(files: list[bytes]) -> list[bytes]:

@@ -8,7 +8,7 @@ import mmap
 import os
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -45,6 +45,7 @@ from binlane.schema.model import Schema
 from binlane.servers.catalog import read_schema
 from binlane.shards.event_filter import EventMetadataFilter
 from binlane.shards.renaming import Renaming
+from binlane.source.archive import ArchiveSource
 from binlane.source.compressed_pieces import UNPACKED
 from binlane.source.protocol import LOG_BYTES, LogLengthError, of_log
 from binlane.state.window_folders import WindowFolders
@@ -102,6 +103,17 @@ def target_now(name: str, folder: Path) -> Definitions:
     with target_state(endpoints.target) as engine, engine.connect() as connection:
         target = read_schema(connection)
     return Definitions(target, renaming_of(channel, target))
+
+
+def files_of(paths: Iterable[Path]) -> list[Path]:
+    """The files, with those of an archive in place of a folder, in the log's order. Raises SourceError for a folder
+    that is no archive of one log."""
+    found = list[Path]()
+    for path in paths:
+        # of a file that is there more than once, one is enough
+        names = ArchiveSource(str(path)).stored_files().values() if path.is_dir() else None
+        found += [path] if names is None else [path / copies[0] for copies in names]
+    return found
 
 
 def inspect_files(

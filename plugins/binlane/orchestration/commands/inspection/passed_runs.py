@@ -70,10 +70,8 @@ class PassedRuns:
     def _look_at(self, offset: int) -> None:
         self._begin = self._end = offset
         log_format, name = self._reader.format, self._reader.name
+        # none, if an event is larger than a stretch: it is read as any other
         frames = frame(self._data[offset : offset + _STRETCH], 0, log_format.checksum.length)
-        # an event that is larger than a stretch is read as any other
-        if frames.offset.size == 0:
-            return
         try:
             if self._reader.verify:
                 verify_checksums(frames, name)
