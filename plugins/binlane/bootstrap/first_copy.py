@@ -62,10 +62,10 @@ from binlane.servers.catalog import read_databases, read_schema
 from binlane.servers.names import among, literals
 from binlane.sessions.server_proof import ServerProof
 from binlane.shards.selection import EVERYTHING, Extent, Selection
+from binlane.source.loaded_dumps import begin_copy, check_no_dump_since, loaded_dumps
 from binlane.source.older_sessions import highest_older_session
 from binlane.source.protocol import EventSource
 from binlane.source.server import translated
-from binlane.source.start_position import begin
 from binlane.state.channels import Channel, Watermark, create_channel, has_channel, read_channel
 from binlane.state.leases import bootstrap_lease
 from binlane.state.migrations.check import require_current
@@ -141,13 +141,15 @@ class FirstCopy:
             databases = self._checked()
             before = self._before(writer, databases)
             self.progress.phase("the snapshot of the source")
+            # before the snapshot: a dump that sets these later is not in the copy, or not whole
+            had = self._had()
             # one for the chunks, one for the numbers of rows
             readers, compresses = self.options.jobs + 2, self.options.compress.includes(Compressed.SOURCE)
             taken = shared_snapshot(
                 self.source, readers, self.options.lock_seconds, self._while_locked, compresses=compresses
             )
             snapshot, accounts = stack.enter_context(taken)
-            return self._copy(writer, databases, before, snapshot, accounts)
+            return self._copy(writer, databases, before, snapshot, accounts, had)
 
     def _take_lease(self, writer: Session) -> None:
         busy = f"channel {self.channel.name}: another first copy of this channel is running"
@@ -246,6 +248,18 @@ class FirstCopy:
                 "beginning"
             ) from exc
 
+    def _had(self) -> str:
+        """GTIDs of what the source has, logged or not, and the copy will have. Raises PrecheckError while a dump is
+        being loaded past the log."""
+        state = self.log_source.state()
+        loaded = loaded_dumps(self.log_source, state)
+        if loaded:
+            self._notes.append(
+                f"{self.source}: no file of the log has the transactions {loaded}, which a dump or a backup has "
+                "brought: they count as copied; if it was being loaded during this copy, copy again"
+            )
+        return state.unlogged
+
     def _while_locked(self, lock: Session) -> Accounts:
         return read_accounts(lock) if self.options.users else no_accounts()
 
@@ -256,10 +270,10 @@ class FirstCopy:
         before: Bootstrap | None,
         snapshot: Snapshot,
         accounts: Accounts,
+        had: str,
     ) -> Outcome:
         self.progress.phase("definitions")
-        # the copy has what the source has, logged or not
-        start = begin(self.log_source, str(snapshot.position), None)
+        start = begin_copy(self.log_source, snapshot.position, had)
         mark = Watermark(0, start.position, start.gtid_set, start.time, start.fingerprint)
         schema = self._schema(databases)
         check_tables(schema, self.source)
@@ -312,6 +326,8 @@ class FirstCopy:
         )
         outcome = Outcome(self.channel.name, mark, result)
         snapshot.require_held()
+        # a dump that was loaded past the log meanwhile: no window would tell
+        check_no_dump_since(self.log_source, mark.gtid_set)
         self._require_lease(writer)
         self._end(outcome, start.identity)
         return outcome

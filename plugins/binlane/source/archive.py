@@ -107,6 +107,10 @@ class ArchiveSource:
     def open_sessions(self) -> None:
         """None: there is no server to ask."""
 
+    def unlogged_sessions(self) -> tuple[int, ...]:
+        """None: there is no server to ask."""
+        return ()
+
     def missing_tables(self, tables: Collection[TableKey]) -> frozenset[TableKey]:
         """None: there is no server to ask."""
         return frozenset()

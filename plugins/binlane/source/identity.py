@@ -41,6 +41,8 @@ from binlane.source.protocol import LOG_START, EventSource, LogChunk, LogState, 
 
 WHOLE_TRANSACTION: Final = 64 << 10
 """Bytes. A transaction up to this size is hashed whole; of a larger one only the last event."""
+OF_UNLOGGED: Final = {Flavor.MYSQL: "gtid_purged", Flavor.MARIADB: "gtid_slave_pos"}
+"""The variable that has transactions which are in no file of the log."""
 _HEX: Final = 32
 _LOG_POS_AT: Final = 13
 _CREATED_AT: Final = HEADER.size + 52
@@ -206,16 +208,21 @@ def check_unlogged(name: str, state: LogState, gtids: str) -> None:
 
 def check_taken(name: str, flavor: Flavor, unlogged: str, gtids: str) -> None:
     """Raises MissingLogError if transactions that the source has by another way than its log are not in ``gtids``."""
-    lost = str(parse_gtid_set(flavor, unlogged).ahead_of(parse_gtid_set(flavor, gtids))) if unlogged else ""
+    lost = lost_gtids(flavor, unlogged, gtids)
     if not lost:
         return
-    variable = "gtid_purged" if flavor is Flavor.MYSQL else "gtid_slave_pos"
+    variable = OF_UNLOGGED[flavor]
     raise MissingLogError(
         f"{name}: the source has the transactions {lost}, no file of its log has them ({variable}), and the "
         "channel has not read them: they were purged before they were read, or a dump was loaded that set "
         f"{variable}; load what the dump holds into the target, too, if it is not there, and name these transactions "
         "in source.unlogged_gtids of the channel, or load a newer backup into the target"
     )
+
+
+def lost_gtids(flavor: Flavor, unlogged: str, gtids: str) -> str:
+    """Those of ``unlogged`` that are not in ``gtids``; empty if all are."""
+    return str(parse_gtid_set(flavor, unlogged).ahead_of(parse_gtid_set(flavor, gtids))) if unlogged else ""
 
 
 def _behind(name: str, chunks: Iterator[LogChunk], at: LogPosition, known: Fingerprint) -> Iterator[LogChunk]:

@@ -102,6 +102,10 @@ class EventSource(Protocol):
         """Server id and thread id of each connection of the source's server; None if there is no server to ask, or the
         account does not see them all."""
 
+    def unlogged_sessions(self) -> tuple[int, ...]:
+        """Ids of connections of the source's server that write without its log now, ascending; none if there is no
+        server to ask, or the account does not see it."""
+
     def missing_tables(self, tables: Collection[TableKey]) -> frozenset[TableKey]:
         """Those that the source's server does not have, as permanent tables or views, and says so; none if there is no
         server to ask, or the account may not know."""

@@ -40,6 +40,11 @@ _SET_NUMBERS: Final = (
     "SELECT variable_value AS number FROM performance_schema.variables_by_thread "
     "WHERE variable_name = 'pseudo_thread_id'"
 )
+_UNLOGGED: Final = (
+    "SELECT thread.processlist_id AS number FROM performance_schema.variables_by_thread variable "
+    "JOIN performance_schema.threads thread USING (thread_id) "
+    "WHERE variable.variable_name = 'sql_log_bin' AND variable.variable_value = 'OFF' ORDER BY 1"
+)
 _REFUSED: Final = frozenset({1044, 1045, _LACKS_SELECT, _LACKS_PRIVILEGE, 1698, 3118, 4151})
 """Errors of privileges. The message of 1227 names the privilege."""
 _FATAL_READ: Final = 1236
@@ -314,15 +319,25 @@ def _loses_threads(connection: Any) -> bool:
 
 def _set_numbers(connection: Any) -> set[int]:
     """What MySQL's connections have in pseudo_thread_id, if the account may see that. MariaDB shows it to nobody."""
+    return set(_numbers(connection, _SET_NUMBERS))
+
+
+def unlogged_sessions(connection: Any) -> tuple[int, ...]:
+    """Ids of MySQL's connections that write without its log (``sql_log_bin = 0``), ascending, if the account may see
+    that. MariaDB shows it to nobody."""
+    return tuple(_numbers(connection, _UNLOGGED))
+
+
+def _numbers(connection: Any, query: str) -> list[int]:
+    """What MySQL's performance schema tells of its connections; nothing to an account that may not read it."""
     if flavor_of(connection) is Flavor.MARIADB:
-        return set()
+        return []
     try:
-        rows = _rows(connection, _SET_NUMBERS)
+        return [int(row["number"]) for row in _rows(connection, query)]
     except pymysql.err.OperationalError as exc:
         if exc.args[0] != _LACKS_SELECT:
             raise
-        return set()
-    return {int(row["number"]) for row in rows}
+        return []
 
 
 def missing_tables(connection: Any, tables: Collection[TableKey]) -> frozenset[TableKey]:

@@ -40,7 +40,7 @@ def begin(source: EventSource, at: str, unlogged: str | None = "") -> Start:
     source has got transactions without its log that a target of that place may lack.
     """
     state = source.state()
-    found = _found(source, state, at)
+    found = logged_start(source, state, at)
     if not state.unlogged:
         return found
     if at != NOW and unlogged is not None:
@@ -49,7 +49,8 @@ def begin(source: EventSource, at: str, unlogged: str | None = "") -> Start:
     return replace(found, gtid_set=joined(state.flavor, found.gtid_set, state.unlogged))
 
 
-def _found(source: EventSource, state: LogState, at: str) -> Start:
+def logged_start(source: EventSource, state: LogState, at: str) -> Start:
+    """As ``begin``, with the log's transactions alone, and those of a GTID set ``at``."""
     if at == OLDEST:
         return _scan(
             source, state, LogPosition(state.files[0], LOG_START), UntilPosition(_head_end(source, state.files[0]))
@@ -85,7 +86,7 @@ def _behind(source: EventSource, state: LogState, text: str) -> Start:
     """The start after all transactions of a GTID set, in the newest file whose earlier transactions are in the set."""
     wanted = parse_gtid_set(state.flavor, text)
     for file in reversed(state.files):
-        head = _head(source, file)
+        head = head_of(source, file)
         if head is not None and wanted.holds_head(head):
             start = _scan(source, state, LogPosition(file, LOG_START), UntilLogEnd(), _NotIn(wanted))
             check_unlogged(source.name, state, str(wanted))
@@ -145,7 +146,7 @@ def _scan(
         run.finish()
     found = run.manifest("", "")
     # a start at the end of FORMAT_DESCRIPTION has not read what the file lists behind it
-    head = None if found.gtid_set else _head(source, found.end.file)
+    head = None if found.gtid_set else head_of(source, found.end.file)
     logged = (
         str(set_of_head(head)) if head is not None and found.end == _head_end(source, first.file) else found.gtid_set
     )
@@ -163,8 +164,8 @@ def _head_end(source: EventSource, file: str) -> LogPosition:
         return LogPosition(file, LOG_START + len(next(chunks).data))
 
 
-def _head(source: EventSource, file: str) -> PreviousGtids | MariadbGtidList | None:
-    """The GTID set of all earlier files, from the file's header."""
+def head_of(source: EventSource, file: str) -> PreviousGtids | MariadbGtidList | None:
+    """The GTID set of all earlier files, from a file's header; None: it has none."""
     with contextlib.closing(source.read_log(LogPosition(file, LOG_START))) as chunks:
         log_format = described(next(chunks).data, f"{source.name}/{file}")
         chunk = next(chunks, None)

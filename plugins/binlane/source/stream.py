@@ -119,6 +119,11 @@ class ServerSource:
         with contextlib.closing(self.connected()) as connection, self._named(connection):
             return server.open_sessions(connection)
 
+    def unlogged_sessions(self) -> tuple[int, ...]:
+        """Those that MySQL shows to an account that may read ``performance_schema``."""
+        with contextlib.closing(self.connected()) as connection, self._named(connection):
+            return server.unlogged_sessions(connection)
+
     def missing_tables(self, tables: Collection[TableKey]) -> frozenset[TableKey]:
         """Those for which it says so to an account that may read them."""
         with contextlib.closing(self.connected()) as connection, self._named(connection):

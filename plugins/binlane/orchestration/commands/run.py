@@ -41,6 +41,7 @@ from binlane.orchestration.window_refusal import recorded_refusal
 from binlane.plan.window_plan import WindowPlan
 from binlane.servers.engines import engine_of
 from binlane.servers.variables import executed_gtids, server_version
+from binlane.source.loaded_dumps import loaded_dumps
 from binlane.source.older_sessions import highest_older_session
 from binlane.source.start_position import OLDEST, begin
 from binlane.state.channels import Channel, Watermark, create_channel, has_channel, read_channel
@@ -108,6 +109,8 @@ def init(name: str, folder: Path, start: str, after: str | None = None) -> str:
 
         endpoints = replace(endpoints, source=answering(endpoints.source))
     source = source_of(channel, endpoints)
+    if is_new and place == NOW:
+        loaded_dumps(source, source.state())
     found = begin(source, place, _loaded_gtids(endpoints, source) if place != NOW else None)
     with target_errors(str(endpoints.target)):
         create(engine, channel.work.uri)
