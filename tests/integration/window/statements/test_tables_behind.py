@@ -68,29 +68,29 @@ NOTES = (
 
 
 @pytest.mark.parametrize(
-    ("family", "more"),
-    # MySQL refuses such a trigger itself (gtid_mode)
-    [("mariadb", NOTES), pytest.param("mysql", (), marks=requires_mysql)],
+    ("family", "engine", "more"),
+    # MySQL takes no table without transactions there itself (gtid_mode)
+    [("mariadb", "MyISAM", NOTES), pytest.param("mysql", "InnoDB", (), marks=requires_mysql)],
     ids=["mariadb", "mysql"],
 )
 def test_a_table_that_a_trigger_only_reads_may_be_any_and_one_that_it_fills_has_transactions(
-    channel_of: ChannelOf, family: str, more: tuple[str, ...]
+    channel_of: ChannelOf, family: str, engine: str, more: tuple[str, ...]
 ) -> None:
     channel = channel_of(family, family)
     channel.on_both(
         "CREATE DATABASE app",
         "CREATE TABLE app.orders (id INT PRIMARY KEY)",
         "CREATE TABLE app.audit (id INT PRIMARY KEY, note VARCHAR(9))",
-        "CREATE TABLE app.words (id INT PRIMARY KEY, note VARCHAR(9)) ENGINE=MyISAM",
+        f"CREATE TABLE app.words (id INT PRIMARY KEY, note VARCHAR(9)) ENGINE={engine}",
         "INSERT INTO app.audit VALUES (1, NULL), (2, NULL)",
         "INSERT INTO app.words VALUES (1, 'one'), (2, 'two')",
         "CREATE TRIGGER app.first AFTER INSERT ON app.orders FOR EACH ROW UPDATE app.audit AS a "
         "JOIN app.words AS w ON w.id = a.id SET a.note = w.note WHERE a.id = NEW.id",
         *more,
     )
+    run_on(channel.target, "ALTER TABLE app.words MODIFY note VARCHAR(20)", log=False)
     run_on(channel.source, "SET binlog_format = STATEMENT", "INSERT INTO app.orders VALUES (1), (2)")
     assert channel.run() is not None
-    channel.assert_equal()
     assert channel.target.query("SELECT note FROM app.audit ORDER BY id") == [("one",), ("two",)]
     if more:
         run_on(channel.source, "SET binlog_format = STATEMENT", "DELETE FROM app.orders WHERE id = 1")
