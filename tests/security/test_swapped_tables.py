@@ -278,6 +278,51 @@ def test_a_logged_statement_calls_no_function_that_the_precheck_has_not_seen(
     assert channel.target.query(f"SELECT n FROM {kept}") == [(1,)]
 
 
+MADE: Final = {
+    "g": ("DROP FUNCTION app.g", "CREATE FUNCTION app.g() RETURNS INT DETERMINISTIC NO SQL RETURN 2"),
+    "new": ("CREATE FUNCTION app.new(a INT) RETURNS INT DETERMINISTIC NO SQL BEGIN DECLARE n INT; RETURN 2; END",),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_routine_that_the_window_makes_itself_is_the_one_that_a_lane_has_sent(
+    family: str, name: str, channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exchanged between the lane's DDL and the statement that calls it."""
+    channel = channel_of(family, family)
+    channel.on_both(
+        "CREATE DATABASE app", TABLE, *EVIL, "CREATE FUNCTION app.g() RETURNS INT DETERMINISTIC NO SQL RETURN 1"
+    )
+    parameters, argument = ("a INT", "1") if name == "new" else ("", "")
+    run_on(channel.source, *MADE[name], "SET SESSION binlog_format = STATEMENT")
+    run_on(
+        channel.source, "SET SESSION binlog_format = STATEMENT", f"INSERT INTO app.t VALUES (app.{name}({argument}))"
+    )
+    swap = (
+        f"DROP FUNCTION app.{name}",
+        f"CREATE FUNCTION app.{name}({parameters}) RETURNS INT MODIFIES SQL DATA SQL SECURITY INVOKER "
+        "BEGIN INSERT INTO victim.t VALUES (1); RETURN 1; END",
+    )
+    hold = NamedObjects.hold
+
+    def held(objects: NamedObjects, execute: Any, facts: Any, names: Any) -> None:
+        if facts.written:
+            run_on(channel.target, *swap, log=False)
+        hold(objects, execute, facts, names)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(NamedObjects, "hold", held)
+        with pytest.raises(BinlaneError, match=rf"function app\.{name}: expected what the precheck"):
+            channel.run()
+    assert channel.target.query("SELECT n FROM victim.t") == []
+    assert channel.target.query("SELECT n FROM app.t") == []
+    # the way on that the message names
+    run_on(channel.target, f"DROP FUNCTION app.{name}", MADE[name][-1], log=False)
+    assert channel.run() is not None
+    assert channel.target.query("SELECT n FROM app.t") == [(2,)]
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_routine_that_is_taken_as_it_is_now_is_looked_at_again(
     family: str, channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch

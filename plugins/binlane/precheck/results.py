@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from typing import Final
 
 from binlane.apply.lane.block_writers import Checked
@@ -24,13 +25,15 @@ from binlane.precheck.statements.window_statements import (
     alike_behind,
     changed_by_window,
     first_reached,
+    marks_of_window,
     views_of_window,
 )
 from binlane.schema.canonical import canonical_json
 from binlane.schema.codec import schema_from_json, schema_to_json
 from binlane.schema.model import Schema
+from binlane.schema.programs import Program
 from binlane.sql.parse.facts import StatementKind
-from binlane.sql.programs.comparison import as_difference
+from binlane.sql.programs.comparison import Difference, as_difference
 from binlane.sql.programs.known import KnownPrograms
 from binlane.sql.programs.marks import ProgramMark, ReachedPrograms, mark_of
 from binlane.sql.programs.reach import folded
@@ -113,13 +116,25 @@ def _reached(situation: Situation) -> ReachedPrograms | None:
         return ReachedPrograms()
     # their texts as the lane finds them: the checks compare renamed ones
     programs, reach = [(each, as_difference(each)) for each in situation.target.programs], situation.reach
-    reached = first_reached(situation, reach, [each for _, each in programs])
-    own = changed_by_window(situation)
-    marks = (
-        ProgramMark(each.kind, each.key) if own(each) else mark_of(each)
-        for each, difference in programs
+    own, made = changed_by_window(situation), {(each.kind, each.name): each for each in marks_of_window(situation)}
+    there = [mark_of(each) for each, _ in programs]
+    new = [each for place, each in made.items() if place not in {(mark.kind, mark.name) for mark in there}]
+    differences = [*(each for _, each in programs), *(Difference(each.name, "", "", "") for each in new)]
+    reached = first_reached(situation, reach, differences)
+
+    def marked(program: Program, mark: ProgramMark) -> ProgramMark:
+        if not own(program):
+            return mark
+        # what the server has not shown may be anything in front of the window's own statements
+        sent = made.get((mark.kind, mark.name)) if mark.digest else None
+        return ProgramMark(mark.kind, mark.key) if sent is None else replace(mark, sent=sent.sent)
+
+    marks = [
+        marked(program, mark)
+        for (program, difference), mark in zip(programs, there, strict=True)
         if difference.key in reached
-    )
+    ]
+    marks += (each for each in new if each.name in reached)
     return ReachedPrograms.of(marks, reach, views_of_window(situation))
 
 

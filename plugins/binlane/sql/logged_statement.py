@@ -10,7 +10,7 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, Item, LogPosition, SessionContext, TableKey
 from binlane.safe_text import shown
 from binlane.schema.letter_case import LetterCase
-from binlane.sql.accounts import StatementAccounts
+from binlane.sql.accounts import StatementAccounts, definer
 from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.parse.analyze import analyze
 from binlane.sql.parse.facts import StatementFacts, StatementKind
@@ -133,6 +133,11 @@ class LoggedText:
     def _is_of_database(self) -> bool:
         words = self.words
         return not _DATABASE.isdisjoint(words[1:4:2] if words[1:2] == ("OR",) else words[1:2])
+
+    @property
+    def definer(self) -> str | None:
+        """``user@host`` of a definition; None if it names none."""
+        return definer(self._accounts)
 
     @property
     def accounts(self) -> Iterator[str]:

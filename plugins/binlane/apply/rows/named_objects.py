@@ -4,9 +4,10 @@ A session of the target may put a view in a table's place, or exchange a routine
 its invoker's privileges would run as binlane's account, and what it changes would be committed. So a lane holds each
 table that a statement names, in the statement's own transaction, and a view must be one that the precheck has looked
 at, or that the window itself makes. The routines and views that a statement reaches are compared with what the precheck
-has seen, and behind them, too, no other name may be a view: in front of the first statement of a transaction that may
-run them, so that another one does not run, and behind the last, while the server keeps what has run against DDL. The
-same is asked for each name of a text that is not read exactly, and for one of which there was no table to hold.
+has seen, or with the window's own statements that make them, and behind them, too, no other name may be a view: in
+front of the first statement of a transaction that may run them, so that another one does not run, and behind the last,
+while the server keeps what has run against DDL. The same is asked for each name of a text that is not read exactly, and
+for one of which there was no table to hold.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ class NamedObjects:
             marks = {name for name in marks if name in reached}
             more = {*reach.of(marks), *missing}
         what = "nothing of it was written"
-        called = {each for name in marks for each in self._marks[name] if each.digest} - self._called
+        called = {each for name in marks for each in self._marks[name] if each.is_compared} - self._called
         self._compare(called, what)
         self._called |= called
         looked = more if more is None or self._looked is None else more - self._looked

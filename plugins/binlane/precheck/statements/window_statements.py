@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from binlane.binlog.types.literals import identifier
@@ -42,11 +42,13 @@ from binlane.sql.programs.changes import (
     ProgramChange,
     Since,
     dropped_unmade,
+    made_program,
     program_changes,
 )
 from binlane.sql.programs.comparison import Alike, Comparison, Difference
 from binlane.sql.programs.equivalence import Equivalence
 from binlane.sql.programs.known import KnownProgram, behind, found_alike
+from binlane.sql.programs.marks import ProgramMark, SentText, account_of
 from binlane.sql.programs.reach import Reach, folded, names_in, naming, plain_name, routine_key
 from binlane.sql.sql_modes import calls_bare
 from binlane.work.logged_statements import LaneStatement
@@ -431,6 +433,25 @@ def changed_by_window(situation: Situation) -> Callable[[Program], bool]:
         return name in names or key.database in databases
 
     return is_changed
+
+
+def marks_of_window(situation: Situation) -> Sequence[ProgramMark]:
+    """Of the routines and views that the window makes, or makes others of, the statements that do so; of none that
+    another statement changes without saying all of it."""
+    found, changed = dict[tuple[str, TableKey], ProgramMark](), set[TableKey]()
+    for text in situation.every_text:
+        changed.update(folded(each) for change in _changes(text) for pair in change.renames for each in pair)
+        made, options = made_program(text.tokens, text.facts, text.context.database or ""), set(pairwise(text.words))
+        security = "INVOKER" if ("SECURITY", "INVOKER") in options else "DEFINER"
+        is_told = text.words[:1] == ("CREATE",) or ("SECURITY", security) in options
+        if made is not None and text.definer is not None and is_told:
+            mark = ProgramMark(*made)
+            before = found.get((mark.kind, mark.name), mark).sent
+            sent = SentText(text.sql, account_of(text.definer), security)
+            found[mark.kind, mark.name] = replace(mark, sent=(*before, sent))
+        elif not _changes_no_mark(text):
+            changed.update(key for key, _ in programs_made_by(text))
+    return [each for each in found.values() if each.name not in changed]
 
 
 def _changes_no_mark(text: LoggedText) -> bool:

@@ -171,6 +171,17 @@ def _of_program(tokens: Sequence[Token], at: int, database: str, *, is_certain: 
             return
 
 
+def made_program(tokens: Sequence[Token], facts: StatementFacts, database: str) -> tuple[str, TableKey] | None:
+    """Kind and name, as it is spelled, of the routine or view that a statement makes, or makes another one of; None for
+    any other statement."""
+    at = object_at(tokens)
+    change = next(program_changes(tokens, facts, database), None)
+    if at is None or change is None or change.kind in ("", "trigger") or tokens[0].upper == "DROP":
+        return None
+    name = _named(tokens, at + 1 + (change.kind == "package body"), database)
+    return None if name is None else (change.kind, name)
+
+
 def defined_keys(tokens: Sequence[Token], facts: StatementFacts, database: str) -> Iterator[tuple[TableKey, str]]:
     """What a statement makes, as ``Reach`` names it, with the database of names without one in its text: a routine, a
     view, or the table that gets its trigger."""

@@ -13,6 +13,34 @@ from binlane.sql.programs.reach import Reach, folded, routine_key
 
 
 @dataclass(frozen=True, slots=True)
+class SentText:
+    """A statement of the window that makes a routine or view, as a lane sends it."""
+
+    sql: str
+    definer: str
+    """``user@host``, as ``account_of`` compares it."""
+    security: str
+    """DEFINER or INVOKER."""
+
+    def has_made(self, program: Program) -> bool:
+        """Whether a routine is this one: the statement ends with its body. Of a view, whose query the server prints in
+        its own words, its definer and its privileges alone are compared: another query is one of the same account."""
+        if (self.definer, self.security) != (account_of(program.facts.get(DEFINER, "")), program.facts.get(SECURITY)):
+            return False
+        return program.kind == "view" or program.text is None or _trimmed(self.sql).endswith(_trimmed(program.text))
+
+
+def _trimmed(text: str) -> str:
+    return text.rstrip("; \t\r\n\0")
+
+
+def account_of(name: str) -> str:
+    """``user@host`` in a spelling that is the same in a statement and in a catalogue: MariaDB's roles have no host."""
+    user, _, host = name.rpartition("@")
+    return f"{user}@{host.lower() or '%'}"
+
+
+@dataclass(frozen=True, slots=True)
 class ProgramMark:
     """A routine or view of the target that the window's statements reach."""
 
@@ -20,8 +48,23 @@ class ProgramMark:
     """As ``Program``'s."""
     key: TableKey
     digest: str = ""
-    """Of what it does, and with whose privileges; "" for one that the window itself makes, changes or drops, and for
-    one whose text the server has not shown: it is not compared."""
+    """Of what it does, and with whose privileges; "" for one that the window itself makes, and for one whose text the
+    server has not shown."""
+    sent: tuple[SentText, ...] = ()
+    """The window's own statements that make it, or make another one of it."""
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether anything is known of what it has to be."""
+        return bool(self.digest or self.sent)
+
+    def is_of(self, program: Program) -> bool:
+        """Whether a program is as it was, or as the window makes it."""
+        found = mark_of(program)
+        # of a view whose tables are missing just now MariaDB shows no query
+        if not found.digest and program.kind == "view":
+            return True
+        return (bool(self.digest) and found.digest == self.digest) or any(one.has_made(program) for one in self.sent)
 
     @property
     def name(self) -> TableKey:
@@ -74,9 +117,8 @@ def mark_of(program: Program) -> ProgramMark:
 
 
 def changed(marks: Iterable[ProgramMark], now: Iterable[Program]) -> list[ProgramMark]:
-    """The marks of those that are not as they were; one that is gone is none: no statement runs it."""
-    # of a view whose tables are missing just now MariaDB shows no query
-    shown = (each for each in map(mark_of, now) if each.digest or each.kind != "view")
-    there = {(each.kind, each.key): each for each in shown}
-    found = ((mark, there.get((mark.kind, mark.key))) for mark in marks if mark.digest)
-    return [mark for mark, each in found if each is not None and each != mark]
+    """The marks of those that are not as they were, nor as the window makes them; one that is gone is none: no
+    statement runs it."""
+    there = {(each.kind, each.key): each for each in now}
+    found = ((mark, there.get((mark.kind, mark.key))) for mark in marks if mark.is_compared)
+    return [mark for mark, each in found if each is not None and not mark.is_of(each)]

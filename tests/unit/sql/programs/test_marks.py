@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from binlane.model import Flavor, TableKey
 from binlane.precheck.results import LEFT
-from binlane.schema.programs import DEFINER, Program
+from binlane.schema.programs import DEFINER, SECURITY, Program
 from binlane.servers.programs import COLUMNS, _named
 from binlane.sql.parse.lexer import Dialect, Token, lex
-from binlane.sql.programs.marks import ReachedPrograms, changed, mark_of
+from binlane.sql.programs.marks import ProgramMark, ReachedPrograms, SentText, account_of, changed, mark_of
 from binlane.sql.programs.reach import Text, folded, reach_of, routine_key
 
 V = TableKey("shop", "v")
@@ -104,3 +105,64 @@ def test_a_lane_is_given_no_name_that_leads_to_none_of_them_and_is_behind_none()
     assert TableKey("a", "other") in left.behind[LEAF]
     assert routine_key("b", "g") not in left.behind
     assert ReachedPrograms.of((), REACH) == ReachedPrograms()
+
+
+SENT = SentText(
+    "CREATE DEFINER=`a`@`%` FUNCTION `shop`.`f`() RETURNS int\n    NO SQL\nBEGIN RETURN 'x'; END;", "a@%", "DEFINER"
+)
+MADE = Program(TableKey("shop", "f"), "function", "BEGIN RETURN 'x'; END", {DEFINER: "a@%", SECURITY: "DEFINER"})
+BEFORE = replace(MADE, text="RETURN 1")
+
+
+@pytest.mark.parametrize(
+    ("mark", "now", "is_other"),
+    [
+        pytest.param(replace(mark_of(BEFORE), sent=(SENT,)), BEFORE, False, id="in front of the statement"),
+        pytest.param(replace(mark_of(BEFORE), sent=(SENT,)), MADE, False, id="behind it"),
+        pytest.param(ProgramMark("function", MADE.key, sent=(SENT,)), MADE, False, id="one that was not there"),
+        pytest.param(
+            ProgramMark("function", MADE.key, sent=(SENT,)), replace(MADE, text="RETURN 2"), True, id="another body"
+        ),
+        pytest.param(
+            ProgramMark("function", MADE.key, sent=(SENT,)),
+            replace(MADE, facts={DEFINER: "b@%", SECURITY: "DEFINER"}),
+            True,
+            id="another definer",
+        ),
+        pytest.param(
+            ProgramMark("function", MADE.key, sent=(SENT,)),
+            replace(MADE, facts={DEFINER: "a@%", SECURITY: "INVOKER"}),
+            True,
+            id="with the privileges of whoever calls it",
+        ),
+        pytest.param(
+            ProgramMark("function", MADE.key, sent=(SENT, replace(SENT, sql="CREATE .. RETURN 2"))),
+            replace(MADE, text="RETURN 2;"),
+            False,
+            id="one of several statements",
+        ),
+        pytest.param(ProgramMark("function", MADE.key, sent=(SENT,)), replace(MADE, text=None), False, id="not shown"),
+        pytest.param(
+            ProgramMark("view", V, sent=(replace(SENT, sql="CREATE VIEW v AS SELECT 1"),)),
+            Program(V, "view", "select 1 AS `1`", {DEFINER: "a@%", SECURITY: "DEFINER"}),
+            False,
+            id="a view, by its account",
+        ),
+        pytest.param(
+            ProgramMark("view", V, sent=(replace(SENT, sql="CREATE VIEW v AS SELECT 1"),)),
+            Program(V, "view", "select 1 AS `1`", {DEFINER: "a@%", SECURITY: "INVOKER"}),
+            True,
+            id="a view of another account",
+        ),
+        pytest.param(ProgramMark("function", MADE.key), MADE, False, id="nothing is known of it"),
+    ],
+)
+def test_what_the_window_makes_is_as_it_was_or_as_a_statement_of_it_says(
+    mark: ProgramMark, now: Program, is_other: bool
+) -> None:
+    assert changed([mark], [now]) == ([mark] if is_other else [])
+
+
+def test_accounts_of_a_text_and_of_a_catalogue_are_compared_in_one_spelling() -> None:
+    assert account_of("r@") == account_of("r@%") == "r@%"
+    assert account_of("a@b@LocalHost") == "a@b@localhost"
