@@ -104,13 +104,17 @@ def inspect(
     table: Annotated[
         list[str] | None, typer.Option(help="Transactions of these tables only: database.table, * and ? as in a shell.")
     ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(help="With --table: transactions that change a row with this value: column=value, or @1=value."),
+    ] = None,
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Print one line per transaction: seqno, place, GTID, time, databases, statements, rows."""
     from binlane.orchestration.commands.inspection.events import Detail, files_of, inspect_files, target_now
     from binlane.orchestration.commands.inspection.searched import Searched
 
-    searched = Searched.of(database or (), table or ())
+    searched = Searched.of(database or (), table or (), where or ())
     detail = Detail(rows=rows, sql=sql, event_bytes=event_bytes)
     known = None if channel is None else target_now(channel, channels)
     paths = files_of(files)

@@ -17,7 +17,7 @@ from binlane.binlog.wire import MAGIC, ChecksumAlgorithm, EventType
 from binlane.errors import BinlogError, ConfigError, SourceError
 from binlane.model import plural
 from binlane.orchestration.commands.inspection import events, passed_runs
-from binlane.orchestration.commands.inspection.events import files_of, inspect_files
+from binlane.orchestration.commands.inspection.events import Detail, files_of, inspect_files
 from binlane.orchestration.commands.inspection.searched import Searched
 from binlane.orchestration.terminal import Terminal
 from binlane.restore.archive_index import folder_of, name_of, parquet_of, read_facts
@@ -147,6 +147,47 @@ def test_a_statement_counts_for_what_it_names_and_one_that_is_not_read_for_all(
 ) -> None:
     (tmp_path / "log").write_bytes(log)
     assert [line["seqno"] for line in shown(tmp_path, tables=("shop.orders",))[0]] == seqnos
+
+
+@pytest.mark.parametrize(
+    ("where", "seqnos", "values"),
+    [
+        (("@1=0",), [1, 3, 4, 5], [0, 0, 0]),
+        (("@1=3",), [3, 5], [3]),
+        (("@1=77",), [5], []),
+        (("@1=3", "@1=4"), [5], []),
+        (("id=3",), [5], []),
+    ],
+)
+def test_where_prints_the_history_of_a_row_and_statements_that_may_be_of_it(
+    where: tuple[str, ...], seqnos: list[int], values: list[int], tmp_path: Path
+) -> None:
+    log = [
+        rows(1, "shop", count=2), rows(2, "b", count=9), rows(3, "b", "shop", count=4), rows(4, "shop"),
+        statements(5, "UPDATE shop.t SET i = 1"),
+    ]  # fmt: skip
+    (tmp_path / "log").write_bytes(segment_of(log)[0])
+    searched = Searched.of((), ("shop.t",), where)
+    found, *_ = _listed(tmp_path, searched=searched, detail=Detail(rows=True, sql=True))
+    assert [line["seqno"] for line in found] == seqnos
+    shown = [change["after"]["@1"] for line in found for change in line["changes"] if "after" in change]
+    assert shown == values
+    assert all(len(line["changes"]) == len(line["sql"]) for line in found)
+
+
+@pytest.mark.parametrize(
+    ("tables", "where", "said"),
+    [
+        (("shop.t",), ("id",), "--where: expected column=value, such as id=42, got 'id'"),
+        (("shop.t",), ("=1",), "--where: expected column=value"),
+        ((), ("id=1",), "--where: expected --table with it"),
+    ],
+)
+def test_a_value_without_a_column_or_a_table_is_refused(
+    tables: tuple[str, ...], where: tuple[str, ...], said: str
+) -> None:
+    with pytest.raises(ConfigError, match=said):
+        Searched.of((), tables, where)
 
 
 def test_a_table_without_its_database_is_refused() -> None:

@@ -29,7 +29,7 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
 from binlane.orchestration.commands.channel import load
 from binlane.orchestration.commands.inspection.passed_runs import PassedRuns
-from binlane.orchestration.commands.inspection.rows import Contents, row_line, row_object
+from binlane.orchestration.commands.inspection.rows import Contents, Shown, row_line, row_object
 from binlane.orchestration.commands.inspection.searched import Searched
 from binlane.orchestration.commands.inspection.sequence import FIRST_BYTES, FileSequence
 from binlane.orchestration.commands.inspection.statements import row_sql
@@ -148,9 +148,14 @@ def inspect_files(
                     data, path.name, seqno, detail.event_bytes, err, sequence, runs
                 ):
                     seqno += 1
-                    if searched is not None and line.refused is None and not searched.shows(parts):
+                    contents = _inside(log, known)
+                    if (
+                        searched is not None
+                        and line.refused is None
+                        and not searched.shows(parts, contents.of(transaction))
+                    ):
                         continue
-                    _print(line, transaction, log, detail, out, known, as_json=as_json)
+                    _print(line, transaction, log, detail, out, known, searched, as_json=as_json)
         except (BinlogError, ConfigError) as exc:
             if len(paths) == 1:
                 raise
@@ -175,15 +180,16 @@ def _print(
     detail: Detail,
     out: Terminal,
     known: Definitions | None,
+    searched: Searched | None,
     *,
     as_json: bool,
 ) -> None:
     if as_json:
-        inside = _objects(transaction, log, detail, known)
+        inside = _objects(transaction, log, detail, known, searched)
         out.exactly(json_text(json.dumps(asdict(line) | inside, ensure_ascii=False)) + "\n")
     else:
         out.line(("-- " if detail.sql else "", ""), *_text(line))
-        _print_inside(transaction, log, detail, out, known)
+        _print_inside(transaction, log, detail, out, known, searched)
 
 
 def show(name: str, folder: Path, seqno: int, out: Terminal, err: Terminal, detail: Detail) -> None:
@@ -207,14 +213,27 @@ def show(name: str, folder: Path, seqno: int, out: Terminal, err: Terminal, deta
 
 
 def _objects(
-    transaction: Transaction, log: LogFormat, detail: Detail, known: Definitions | None
+    transaction: Transaction, log: LogFormat, detail: Detail, known: Definitions | None, searched: Searched | None
 ) -> dict[str, list[object]]:
     found: dict[str, list[object]] = {}
     if detail.rows:
-        found["changes"] = [row_object(one) for one in _inside(log, known).of(transaction)]
+        found["changes"] = [row_object(one) for one in _shown(transaction, log, known, searched)]
     if detail.sql:
-        found["sql"] = [row_sql(one) for one in _inside(log, known, text=False).of(transaction)]
+        found["sql"] = [row_sql(one) for one in _shown(transaction, log, known, searched, text=False)]
     return found
+
+
+def _shown(
+    transaction: Transaction,
+    log: LogFormat,
+    known: Definitions | None,
+    searched: Searched | None,
+    *,
+    text: bool = True,
+) -> Iterator[Shown]:
+    """What is inside of a transaction, as far as it was asked for."""
+    changes = _inside(log, known, text=text).of(transaction)
+    return changes if searched is None else searched.rows_of(_inside(log, known).of(transaction), changes)
 
 
 def _inside(log: LogFormat, known: Definitions | None, *, text: bool = True) -> Contents:
@@ -224,13 +243,18 @@ def _inside(log: LogFormat, known: Definitions | None, *, text: bool = True) -> 
 
 
 def _print_inside(
-    transaction: Transaction, log: LogFormat, detail: Detail, out: Terminal, known: Definitions | None = None
+    transaction: Transaction,
+    log: LogFormat,
+    detail: Detail,
+    out: Terminal,
+    known: Definitions | None = None,
+    searched: Searched | None = None,
 ) -> None:
     """Print without markup, so that statements can be piped to a client; all other lines are SQL comments then."""
     head = ("-- " if detail.sql else "") + " " * 9
-    for one in _inside(log, known).of(transaction) if detail.rows else ():
+    for one in _shown(transaction, log, known, searched) if detail.rows else ():
         out.exactly(f"{head}{one_line(row_line(one))}\n")
-    for one in _inside(log, known, text=False).of(transaction) if detail.sql else ():
+    for one in _shown(transaction, log, known, searched, text=False) if detail.sql else ():
         out.exactly(f"{row_sql(one, for_client=True)}\n")
 
 

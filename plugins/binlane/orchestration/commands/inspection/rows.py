@@ -167,6 +167,13 @@ def cells(table: LoggedTable, image: Image) -> list[str | None]:
     ]
 
 
+def plain_text(column: Column, value: Value) -> str:
+    """A value as it is compared with what a person has typed: strings without quotes, NULL as NULL."""
+    if value is None:
+        return "NULL"
+    return found if isinstance(found := _read(value), str) else spell(column, found)
+
+
 def _read(value: Value) -> Value:
     """Valid UTF-8 as text: a log without binlog_row_metadata = FULL does not distinguish text from bytes."""
     if not isinstance(value, bytes):

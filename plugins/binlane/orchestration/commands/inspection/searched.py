@@ -5,15 +5,17 @@ Files need not be read for them of which the index of their archive says that no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
+from binlane.binlog.row_values import Absent, Image
 from binlane.errors import BinlogError, ConfigError, SourceError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
+from binlane.orchestration.commands.inspection.rows import LoggedStatement, LoggedTable, Shown, plain_text
 from binlane.plan.transaction.decode import Part, RowsPart, StatementPart
 from binlane.rename_rules import lower
 from binlane.restore.archive_index import ArchiveIndex, IndexedFile
@@ -31,26 +33,60 @@ class Searched:
 
     databases: tuple[str, ...]
     tables: tuple[str, ...]
+    values: tuple[tuple[str, str], ...] = ()
+    """Columns and values that a row has, before or behind a change, all of them."""
     _indexes: dict[Path, ArchiveIndex | None] = field(default_factory=dict)
     """By folder; None for one that is no archive of one log."""
 
     @classmethod
-    def of(cls, databases: Sequence[str], tables: Sequence[str]) -> Searched | None:
-        """None if nothing was asked for. Raises ConfigError for a table without its database."""
+    def of(cls, databases: Sequence[str], tables: Sequence[str], where: Sequence[str] = ()) -> Searched | None:
+        """None if nothing was asked for. ``where``: ``column=value``. Raises ConfigError for a table without its
+        database, and for values without a table or a column."""
         for pattern in tables:
             if "." not in pattern:
                 raise ConfigError(f"--table: expected database.table, got {pattern!r}")
-        return cls(tuple(map(lower, databases)), tuple(map(lower, tables))) if databases or tables else None
+        values = tuple((column, value) for column, _, value in (each.partition("=") for each in where))
+        for text, (column, _) in zip(where, values, strict=True):
+            if not column or "=" not in text:
+                raise ConfigError(f"--where: expected column=value, such as id=42, got {text!r}")
+        if values and not tables:
+            raise ConfigError("--where: expected --table with it, whose column it names, got none")
+        if not databases and not tables:
+            return None
+        return cls(tuple(map(lower, databases)), tuple(map(lower, tables)), values)
 
-    def shows(self, parts: Iterable[Part]) -> bool:
-        """Whether a transaction may concern what was asked for. A statement that is not read may concern anything."""
+    def shows(self, parts: Iterable[Part], shown: Iterable[Shown]) -> bool:
+        """Whether a transaction may concern what was asked for. A statement that is not read may concern anything.
+        ``shown``: what is inside of it, with values as text. Raises BinlogError for rows that cannot be decoded."""
+        are_there = False
         for part in parts:
-            if isinstance(part, RowsPart):
-                if self.has_table(part.table.key):
-                    return True
-            elif isinstance(part, StatementPart) and self._may_concern(part.facts):
+            if isinstance(part, StatementPart) and self._may_concern(part.facts):
                 return True
-        return False
+            are_there |= isinstance(part, RowsPart) and self.has_table(part.table.key)
+        if not are_there or not self.values:
+            return are_there
+        return any(not isinstance(one, LoggedStatement) and self._is_asked_for(one) for one in shown)
+
+    def rows_of(self, shown: Iterable[Shown], others: Iterable[Shown]) -> Iterator[Shown]:
+        """Of ``others``, which are the same changes and statements in another form or in the same: the row changes that
+        were asked for, and all statements. ``shown``: with values as text."""
+        return (other for one, other in zip(shown, others, strict=True) if self._is_asked_for(one))
+
+    def _is_asked_for(self, shown: Shown) -> bool:
+        if isinstance(shown, LoggedStatement):
+            return True
+        table, change = shown
+        if not self.has_table(TableKey(table.table.database, table.table.table)):
+            return False
+        images = (image for image in (change.before, change.after) if image is not None)
+        return not self.values or any(self._fits(table, image) for image in images)
+
+    def _fits(self, table: LoggedTable, image: Image) -> bool:
+        texts = dict[str, str]()
+        for number, (column, value) in enumerate(zip(table.columns, image, strict=True), 1):
+            if not isinstance(value, Absent):
+                texts[column.label] = texts[f"@{number}"] = plain_text(column, value)
+        return all(texts.get(column) == value for column, value in self.values)
 
     def _may_concern(self, facts: StatementFacts) -> bool:
         if facts.kind is StatementKind.TRANSACTION:
