@@ -44,7 +44,8 @@ BAL, WHOLE = Column("bal", 3, "decimal", precision=12, scale=2), Column("i", 4, 
 CUSTOMER, COUNT = Column("c", 1, "int", nullable=False), Column("cnt", 2, "int", nullable=False, default="'0'")
 TOTAL = Column("total", 3, "decimal", precision=14, scale=4, nullable=False, default="'0.0000'")
 E = Column("e", 1, "enum", charset="utf8mb4", collation="utf8mb4_general_ci", members=("a", "b"))
-FIRED = (*INTS, K, S, B, E, TS, AMOUNT, CENTS, MAY_BE_NULL, Column("code", 9, "int", nullable=False))
+ES = replace(E, name="es", data_type="set")
+FIRED = (*INTS, K, S, B, E, ES, TS, AMOUNT, CENTS, MAY_BE_NULL, Column("code", 9, "int", nullable=False))
 TABLES = {
     each.key: each
     for each in (
@@ -237,6 +238,8 @@ ALIASED = "INSERT INTO stats (c, cnt, total) VALUES (NEW.n, 1, NEW.amount) AS fr
 SEEN = "INSERT INTO acc (id, at, s) VALUES (NEW.n, NOW(), 'x') ON DUPLICATE KEY UPDATE "
 NAMED = "INSERT INTO by_name (k, n) VALUES ({}, 1) ON DUPLICATE KEY UPDATE n = n + 1"
 APART += [
+    "IF NEW.m THEN {}; ELSE {}; END IF".format(*(MARKED.format("'ä'", each) for each in (1, 2))),
+    "IF NEW.m THEN UPDATE acc SET s = 'ä' WHERE id = NEW.n; ELSE UPDATE acc SET s = 'ä', n = 5; END IF",
     f"{ALIASED}cnt = stats.cnt + fresh.cnt, total = stats.total + fresh.total",
     f"{ALIASED}cnt = cnt + 1, total = total + fresh.total",
     f"{SEEN}at = VALUES(at), s = VALUES(s)",
@@ -255,6 +258,13 @@ MEETING += [
     f"{ALIASED}cnt = stats.cnt + fresh.total",
     f"{SEEN}s = VALUES(at)",
     f"{SEEN}at = NEW.ts",
+    f"{SEEN}n = NEW.n",
+    NAMED.format("NEW.es"),
+    NAMED.format("x'616c6c'"),
+    *(
+        f"BEGIN {MARKED.format(one, 1)}; {MARKED.format(other, 2)}; END"
+        for one, other in (("'a\\\\b'", "'a\\\\b'"), ("'ä'", "'Ä'"))
+    ),
     "INSERT INTO by_name (k, n) VALUES (NEW.e, 1) ON DUPLICATE KEY UPDATE k = VALUES(k)",
     NAMED.format("NEW.k"),
     NAMED.format("CONCAT('a', 'b')"),

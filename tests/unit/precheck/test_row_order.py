@@ -14,7 +14,7 @@ from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, Sess
 from binlane.precheck.bodies.body_parts import Body
 from binlane.precheck.bodies.equal_documents import _Documents
 from binlane.precheck.bodies.row_order import RowOrder, _named_engine, ends_at_equal_keys, takes_rows
-from binlane.precheck.situation.situation import Needs
+from binlane.precheck.situation.situation import Needs, Situation
 from binlane.schema.model import Column, Key, KeyColumn, Table
 from binlane.schema.programs import MODE, Program
 from binlane.sql.logged_statement import LoggedText
@@ -22,7 +22,7 @@ from binlane.sql.parse.lexer import Dialect, Token, lex
 from binlane.sql.programs.comparison import Difference
 from binlane.sql.programs.reach import plain_name
 from binlane.work.logged_statements import LaneStatement
-from tests.unit.precheck.situations import schema, situation
+from tests.unit.precheck.situations import said, schema, situation
 
 KEY = TableKey("shop", "fired")
 CALLING = "BEGIN UPDATE d SET n = 1; INSERT INTO e VALUES (1); CALL Outer_One(NEW.n); END"
@@ -71,8 +71,15 @@ def test_another_text_of_a_body_runs_in_its_place() -> None:
     assert [order.others(at) for at, _ in enumerate(order.every_body)] == [frozenset(), frozenset()]
 
 
+RUNS: Final = Needs(statements=True)
+
+
 def felt(statement: str, *programs: Program) -> list[str]:
     """What check `row-order` finds behind a statement."""
+    return [each.found for each in RowOrder(window(statement, *programs)).behind()]
+
+
+def window(statement: str, *programs: Program, needs: Needs = RUNS) -> Situation:
     item = Item(ItemKind.STATEMENT, statement.encode(), context=SessionContext(database="shop", charset_client=45))
     header = BlockHeader(9, 9, 1, LogPosition("log", 9), "", 0.0)
 
@@ -87,7 +94,7 @@ def felt(statement: str, *programs: Program) -> list[str]:
     tables = [Table(TableKey("shop", name), "InnoDB", (*columns, code), (primary,)) for name in names]
     unique = Key("code", True, False, (KeyColumn("code"),))
     tables.append(Table(TableKey("shop", "texts"), "InnoDB", (*columns, code), (unique,)))
-    made = situation(tables=schema(*tables), needs=Needs(statements=True))
+    made = situation(tables=schema(*tables), needs=needs)
     triggers, routines = ([each for each in programs if (each.kind == "trigger") is is_one] for is_one in (True, False))
     vars(made).update(
         stored_triggers=((), triggers),
@@ -96,7 +103,7 @@ def felt(statement: str, *programs: Program) -> list[str]:
         program_names=frozenset(each.key.table for each in routines),
         transactions_with=transactions_with,
     )
-    return [each.found for each in RowOrder(made).behind()]
+    return made
 
 
 def trigger(table: str, text: str, time: str = "AFTER INSERT", name: str = "") -> Program:
@@ -192,6 +199,7 @@ LIMITS: Final = {
     "SELECT n INTO v FROM texts WHERE code = OLD.code LIMIT 1": True,
     "SELECT n INTO v FROM texts WHERE code = NEW.n LIMIT 1": False,
     "SELECT n INTO v FROM texts WHERE code = v LIMIT 1": False,
+    "SELECT (SELECT n FROM texts WHERE code = o.code LIMIT 1) INTO v FROM other o WHERE id = 1": False,
     "SELECT n INTO v FROM nowhere WHERE id = NEW.n LIMIT 1": False,
     "UPDATE c SET n = 1 WHERE id = NEW.n LIMIT 1": True,
     "DELETE FROM c WHERE m = NEW.n LIMIT 1": False,
@@ -203,6 +211,14 @@ def test_a_limit_in_a_body_takes_one_row_by_a_unique_key(statement: str, is_sett
     found = felt("INSERT INTO fired VALUES (1, 1, 1, 1)", trigger("fired", f"BEGIN DECLARE v INT; {statement}; END"))
     assert (found == []) is is_settled
     assert all(each.startswith("LIMIT for rows in an order that no key settles of trigger") for each in found)
+
+
+def test_a_limit_in_a_body_is_refused_where_nobody_looks_at_the_order_of_rows() -> None:
+    program = trigger("fired", "BEGIN DECLARE v INT; SELECT n INTO v FROM c WHERE m = 1 LIMIT 1; END")
+    loading = window("LOAD DATA INFILE 'f' INTO TABLE fired", program, needs=Needs(loads=True))
+    assert ["LIMIT without ORDER BY" in each for each in said(loading, "row-order", "unsafe-bodies")] == [True]
+    inserting = window("INSERT INTO fired VALUES (1, 1, 1, 1)", program)
+    assert ["LIMIT for rows in an order" in each for each in said(inserting, "row-order", "unsafe-bodies")] == [True]
 
 
 def test_bodies_that_no_statement_runs_together_are_not() -> None:

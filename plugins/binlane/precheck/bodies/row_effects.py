@@ -15,10 +15,20 @@ from binlane.precheck.bodies.own_keys import (
     given_to,
     in_key_of,
     meet_nowhere,
+    names_of,
+    of_key,
     ways_of,
 )
 from binlane.precheck.bodies.row_values import TypeOf, declared, leaves_one
-from binlane.precheck.bodies.rows_met import NOTHING_BESIDE, Beside, RowsMet, has_same_rows, literal_in, told_of
+from binlane.precheck.bodies.rows_met import (
+    NOTHING_BESIDE,
+    Beside,
+    RowsMet,
+    has_same_rows,
+    inner_text,
+    literal_in,
+    told_of,
+)
 from binlane.schema.common_values import are_alike, compared_text, differs
 from binlane.schema.derived_tables import DERIVED
 from binlane.schema.kept_values import keeps, scale_of
@@ -26,6 +36,7 @@ from binlane.schema.letter_case import ANY_CASE
 from binlane.schema.model import ENGINES_WITHOUT_KEYS, Key, KeyColumn, Table
 from binlane.schema.model import Column as Definition
 from binlane.sql.parse.lexer import Token, TokenKind
+from binlane.sql.parse.own_upserts import with_upserts
 from binlane.sql.parse.query_blocks import Column, columns_in, plain_column
 from binlane.sql.parse.row_effects import (
     FIRING,
@@ -37,7 +48,6 @@ from binlane.sql.parse.row_effects import (
     change_by,
     change_of,
     has_row_beside,
-    is_plain,
     reads,
     types_of_variables,
     writes,
@@ -59,6 +69,15 @@ def effects_in_turn(
         # a view may show other columns than those of the keys that rows meet on
         return None if table is None or table.engine == DERIVED else table
 
+    def is_key(key: TableKey, names: frozenset[str]) -> bool:
+        table = written(key)
+        unique = () if table is None else tuple(each for each in table.keys if each.unique)
+        columns = [column_of(table, name) for name in names]
+        is_whole = len(unique) == 1 and names_of(unique[0]) == names
+        return is_whole and all(each is not None and not of_key(each, unique[0]).nullable for each in columns)
+
+    if body.events and (tokens := with_upserts(body.tokens, body.database, is_key)) is not body.tokens:
+        body = body._replace(tokens=tokens)
     fired = table_of(body.difference.key) if body.events else None
     told = None if fired is None or fired.engine.lower() in ENGINES_WITHOUT_KEYS else fired
     if body.is_before and "INSERT" in body.events:
@@ -223,8 +242,8 @@ class _Rows:
             value = (given_to(each, written) or {}).get((part.name or "").lower()) or ()
             name, fired = plain_column(value), self.fired if has_same_rows(self.body, of) else None
             own = column_of(fired, name.name) if name is not None and name.qualifier in FIRING else None
-            if len(value) == 1 and value[0].kind is TokenKind.STRING and is_plain(value[0].literal):
-                texts.add(value[0].literal[1:-1])
+            if len(value) == 1 and value[0].kind is TokenKind.STRING:
+                texts.add(inner_text(value[0]))
             elif own is not None and own.data_type == "enum":
                 texts.update(own.members)
             else:

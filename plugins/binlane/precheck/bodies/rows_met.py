@@ -47,7 +47,6 @@ from binlane.sql.parse.row_effects import (
     assignments,
     has_row_beside,
     inserts,
-    is_plain,
     may_set_of_row,
     row_words,
     types_of_variables,
@@ -416,13 +415,18 @@ def _text(tokens: Sequence[Token]) -> str:
     return "".join(token.upper or token.text for token in tokens)
 
 
+def inner_text(literal: Token) -> str:
+    """What stands between the quotes of a literal text; empty for numbers that are written so: ``x'41'``."""
+    return literal.literal[1:-1] if literal.literal[:1] in ("'", '"') else ""
+
+
 def literal_in(column: Definition | None, value: Sequence[Token]) -> int | str | None:
     """The whole number that a row gets, or the text as its column compares it, if no other literal becomes the same
     one."""
     if column is None or len(value) != 1:
         return None
     if value[0].kind is TokenKind.STRING:
-        text = value[0].literal[1:-1] if is_plain(value[0].literal) else ""
+        text = inner_text(value[0])
         return _date(text) if column.data_type == "date" else compared_text(column, text)
     if value[0].kind is not TokenKind.NUMBER or not value[0].text.isdecimal():
         return None

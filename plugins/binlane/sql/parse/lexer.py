@@ -55,7 +55,8 @@ class Token(NamedTuple):
     omits: bool = False
     """Literals stand behind it that give no tokens: nobody can count rows or values by the tokens there."""
     literal: str = ""
-    """A literal text as it is written, with its quotes, behind ``with_numbers`` alone."""
+    """A literal text as it is written, with its quotes, behind ``with_numbers`` alone; one with a backslash, which a
+    ``sql_mode`` may take for a letter, with its place, so that no other one is equal."""
 
 
 def is_floating(number: str) -> bool:
@@ -237,7 +238,8 @@ def with_numbers(sql: str, tokens: Sequence[Token], places: Sequence[tuple[int, 
         if token.kind is TokenKind.NUMBER:
             found[at] = token._replace(text=sql[begin:end])
         elif token.kind is TokenKind.STRING:
-            found[at] = token._replace(literal=sql[begin:end])
+            text = sql[begin:end]
+            found[at] = token._replace(literal=f"{text}{begin}" if "\\" in text else text)
     return found
 
 

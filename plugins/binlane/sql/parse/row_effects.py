@@ -251,14 +251,9 @@ def _constant_text(token: Token) -> str:
     if token.kind is TokenKind.NUMBER:
         return token.text
     if token.kind is TokenKind.STRING:
-        return token.literal if is_plain(token.literal) else ""
+        return token.literal
     text = token.upper or token.text
     return text if text in _CONSTANTS else ""
-
-
-def is_plain(literal: str) -> bool:
-    """Whether a literal text is the same in each character set and ``sql_mode``."""
-    return literal[:1] == "'" and literal.isascii() and literal.isprintable() and "\\" not in literal
 
 
 def asked_columns(block: Block) -> frozenset[str]:
