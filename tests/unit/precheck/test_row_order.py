@@ -213,6 +213,11 @@ def test_a_limit_in_a_body_takes_one_row_by_a_unique_key(statement: str, is_sett
     assert all(each.startswith("LIMIT for rows in an order that no key settles of trigger") for each in found)
 
 
+@pytest.mark.parametrize("view", ["select `id`, `n` from `c`", "select c.id, c.n from c join other on c.id = other.id"])
+def test_a_view_that_is_changed_takes_the_rows_of_its_tables_as_the_statement_does(view: str) -> None:
+    assert felt("UPDATE v SET n = 5 WHERE n = 1", Program(TableKey("shop", "v"), "view", view)) == []
+
+
 def test_a_limit_in_a_body_is_refused_where_nobody_looks_at_the_order_of_rows() -> None:
     program = trigger("fired", "BEGIN DECLARE v INT; SELECT n INTO v FROM c WHERE m = 1 LIMIT 1; END")
     loading = window("LOAD DATA INFILE 'f' INTO TABLE fired", program, needs=Needs(loads=True))

@@ -170,10 +170,10 @@ class RowOrder:
                 if (at, others) not in known:
                     known[at, others] = self.parts(every[at], others)
                 for part in known[at, others]:
-                    if self._is_felt(part, text, logged):
+                    if self._is_felt(part, text, logged, every[at]):
                         yield _finding(logged, f"{part.what} of {every[at].difference.where}")
 
-    def _is_felt(self, part: BodyPart, text: LoggedText | None, logged: LaneStatement) -> bool:
+    def _is_felt(self, part: BodyPart, text: LoggedText | None, logged: LaneStatement, body: Body) -> bool:
         """Whether a part of a body matters to a statement that runs it."""
         if part.numbers and not takes_number(logged):
             return False
@@ -185,7 +185,12 @@ class RowOrder:
             return False
         if part.by_own_mode and has_full_group_by(text.context):
             return False
-        return part.reads is None or not part.reads.isdisjoint(self._bases(text.facts.written))
+        if part.reads is None:
+            return True
+        # a view that is changed takes the rows of its tables as the statement does
+        is_view = self.view_of(body.difference.key) is not None
+        written = set(map(ANY_CASE.table, text.facts.written)) if is_view else self._bases(text.facts.written)
+        return not part.reads.isdisjoint(written)
 
     def parts(self, body: Body, others: Iterable[int]) -> Sequence[BodyPart]:
         """What of a body shows the order of rows, where a statement runs these others of ``every_body``, too."""
