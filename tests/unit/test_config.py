@@ -64,7 +64,7 @@ def test_a_file_with_two_connections_is_a_channel_with_defaults(tmp_path: Path) 
     assert read.drill == config.DrillConfig(None, None, 3, "@daily")
     assert read.work == config.WorkConfig(str(tmp_path / ".binlane/work"), 24, 10_000)
     assert read.apply == config.ApplyConfig(
-        *(3600, 60, 10, 5, 86_400, 30),
+        *(3600, 60, 10, 5, 86_400, 30, 0),
         allow_nontransactional=False,
         allow_unsafe=False,
         writer=Writer.BINLOG,
@@ -136,6 +136,7 @@ EVERY_KEY = """
     task_retries = 4
     task_timeout = 0
     lock_wait_timeout = 2
+    max_threads_running = 7
     allow_nontransactional = true
     allow_unsafe = true
     writer = "auto"
@@ -205,7 +206,7 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
         config.SegmentsConfig(1 << 20),
     )
     assert read.apply == config.ApplyConfig(
-        *(1, 5, 0, 4, 0, 2),
+        *(1, 5, 0, 4, 0, 2, 7),
         allow_nontransactional=True,
         allow_unsafe=True,
         writer=Writer.AUTO,

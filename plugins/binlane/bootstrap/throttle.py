@@ -1,4 +1,5 @@
-"""Limits of a first copy: rows and bytes in a second, and the source's load, above which the copy waits."""
+"""Limits of a first copy: rows and bytes in a second, and the source's load, above which the copy waits. Of lanes and
+loads it is the target's load (``orchestration.target_load``)."""
 
 from __future__ import annotations
 
@@ -53,6 +54,8 @@ class Throttle:
     """Called with the reason when the copy begins to wait for the source, and with an empty text when it continues."""
     failed: threading.Event
     """Set when a job has failed: then no job waits."""
+    server: str = "source"
+    """Whose load it is, for the reason."""
     clock: Callable[[], float] = time.monotonic
     _free_at: float = 0.0
     """When the rates allow the next statement."""
@@ -103,7 +106,7 @@ class Throttle:
         if limit := self.limits.threads_running:
             running = int(self.session.texts("SHOW GLOBAL STATUS LIKE 'Threads_running'")[0][1])
             if running > limit:
-                return f"waits: {running:,} threads running on the source, limit {limit:,}"
+                return f"waits: {running:,} threads running on the {self.server}, limit {limit:,}"
         if limit := self.limits.source_lag:
             lag = _lag(self.session)
             if lag is not None and lag > limit:

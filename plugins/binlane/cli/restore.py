@@ -97,6 +97,9 @@ def restore(
         bool,
         typer.Option("--replace", help="Replace a database of that name; the former one is kept under another name."),
     ] = False,
+    max_threads_running: Annotated[
+        int, typer.Option(min=0, help="Wait while the target's Threads_running is higher; 0: never.")
+    ] = 0,
     yes: Annotated[bool, typer.Option("--yes", help="Restore; without it, only show the plan.")] = False,
     digest: Annotated[
         str | None,
@@ -153,5 +156,5 @@ def restore(
         )
     else:
         ends, chosen = EndRequest(until, before), (tuple(databases or ()), tuple(tables or ()))
-        request = RestoreRequest(name, base, log, *chosen, final, ends, at, onto, replace)
+        request = RestoreRequest(name, base, log, *chosen, final, ends, at, onto, replace, None, max_threads_running)
         out.print(restoring.restore(request, channels, out, carries_out=yes, as_json=as_json, digest=digest))

@@ -323,6 +323,12 @@ class ApplyConfig:
     lock_wait_timeout: int = key(
         integer(1, SECONDS_A_DAY), 30, "Seconds that a block waits for a metadata or row lock on the target."
     )
+    max_threads_running: int = key(
+        integer(0, 100_000),
+        0,
+        "A lane waits in front of a block, and [the load of a restore](restore.md#a-busy-target) in front of a "
+        "statement, while the target has more threads running (`Threads_running`, binlane's own among them). 0: never.",
+    )
     allow_nontransactional: bool = key(
         BOOLEAN,
         False,

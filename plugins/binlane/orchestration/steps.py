@@ -18,9 +18,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar, cast
 
 from binlane.activity import Activity, doing
+from binlane.apply.lane.options import ProgressCallback
 from binlane.apply.target_state import target_state
 from binlane.config import ChannelConfig
-from binlane.connections import Endpoints
+from binlane.connections import Endpoint, Endpoints
 from binlane.errors import ConfigError, PlanError, PositionError, WindowBusyError
 from binlane.garbage import uncollected
 from binlane.model import CLOCKS_DIFFER, plural, size_text
@@ -400,7 +401,8 @@ def apply_lane(
         writer = chosen_writer(connection, channel.apply.writer)
     options = dataclasses.replace(apply_options(channel, plan), interrupted=interrupted, writer=writer)
     checked = checked_of(folder, selects=leaves_out(channel))
-    result = run_lane(engine, plan, lane, PlannedLanes(folder, plan), options, step_progress.LaneLog(), checked)
+    with _telling_lane(channel, endpoints.target, lane, interrupted) as told:
+        result = run_lane(engine, plan, lane, PlannedLanes(folder, plan), options, told, checked)
     return {
         "lane": lane,
         "seqno": result.seqno,
@@ -408,6 +410,26 @@ def apply_lane(
         "transactions": result.transactions,
         "stopped": result.stopped,
     }
+
+
+@contextlib.contextmanager
+def _telling_lane(
+    channel: ChannelConfig, target: Endpoint, lane: int, interrupted: threading.Event | None
+) -> Iterator[ProgressCallback]:
+    """What a lane calls behind each block: it tells the lane's progress and, if the channel asks for it, waits while
+    the target is busy."""
+    told = step_progress.LaneLog()
+    if not channel.apply.max_threads_running:
+        yield told
+        return
+    # most lanes do not wait
+    from binlane.orchestration.target_load import TargetLoad, paced_lane
+
+    def tell(reason: str) -> None:
+        log.info("lane %d %s", lane, reason or "goes on")
+
+    with paced_lane(TargetLoad(target, channel.apply.max_threads_running, tell, interrupted), told) as paced:
+        yield paced
 
 
 @_step

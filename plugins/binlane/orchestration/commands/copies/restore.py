@@ -57,6 +57,7 @@ from binlane.orchestration.extraction.window_reading import source_of
 from binlane.orchestration.report import moment
 from binlane.orchestration.request import NOW
 from binlane.orchestration.step_progress import told_load
+from binlane.orchestration.target_load import TargetLoad, paced
 from binlane.orchestration.terminal import Grid, Terminal, View
 from binlane.restore.dump import Dump, dump_of
 from binlane.restore.dump_load import DumpLoad
@@ -405,6 +406,10 @@ class _Running:
         """A session for the definitions of the target."""
         return definition_session(self.endpoints.target)
 
+    def tell(self, reason: str) -> None:
+        """Why the load waits; empty: it goes on."""
+        self.console.line(("·", ""), (f" the load {reason or 'goes on'}", ""))
+
     def enter(self, found: Restore, stage: str, programs: RestorePrograms | None = None) -> None:
         with engine_of(self.endpoints.target).begin() as connection:
             set_stage(connection, found, stage, programs)
@@ -474,7 +479,9 @@ def _load_dump(running: _Running, found: Restore, own: Session, session: Session
     loading = DumpLoad(own, version_number(version), definition.base, names, definition.definers, catalogue=session)
     loading.tables = frozenset(definition.tables)
     loading.server = dump.server()
-    loading.run(told_load(running.endpoints.target, running.name, dump.statements(usual_mode)))
+    target, busy = running.endpoints.target, running.channel.apply.max_threads_running
+    statements = told_load(target, running.name, dump.statements(usual_mode))
+    loading.run(paced(TargetLoad(target, busy, running.tell), statements))
     running.notes += dump.beliefs()
     _require_counts(session, dump, names, definition.tables)
     running.notes += [*loading.notes, *filter(None, [inexact_notice(loading.inexact)])]

@@ -150,6 +150,7 @@ def request_of(form: RestoreForm, channel: ChannelConfig) -> RestoreRequest:
         replaces=form.replace,
         # a retry may run on another worker
         work=channel.work.uri,
+        max_threads_running=channel.apply.max_threads_running,
     )
 
 

@@ -104,7 +104,7 @@ accounts = "ignore"
 
 [rename]
 {renames}
-{work}"""
+{busy}{work}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +138,8 @@ class RestoreRequest:
     work: str | None = None
     """The work folder, as the channel's file of the restore names it; None: as ``BINLANE_WORK`` says, or the usual
     one."""
+    max_threads_running: int = 0
+    """``apply.max_threads_running`` of the restore."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +213,9 @@ def plan_restore(request: RestoreRequest, channels: Path, resolve: Resolver | No
 
     def declared(replaced: tuple[tuple[str, str], ...]) -> tuple[str, ChannelConfig]:
         text = _file_text(
-            name, folder_of(channels), base, request.log, request.onto, request.tables, hidden, replaced, request.work
-        )
+            name, folder_of(channels), base, request.log, request.onto, request.tables, hidden, replaced, request.work,
+            request.max_threads_running,
+        )  # fmt: skip
         node = Node(tomllib.loads(text), str(file.absolute()))
         return text, load_channel(DeclaredChannel(name, file, node=node))
 
@@ -287,8 +290,9 @@ def plan_extension(
     base = base_line(definition.base, definition.digest)
     work = tomllib.loads(file.read_text("utf-8")).get("work", {}).get("uri")
     text = _file_text(
-        name, file.parent, base, log, channel.target.connection, (), definition.databases, definition.replaced, work
-    )
+        name, file.parent, base, log, channel.target.connection, (), definition.databases, definition.replaced, work,
+        channel.apply.max_threads_running,
+    )  # fmt: skip
     later = load_channel(DeclaredChannel(name, file, node=Node(tomllib.loads(text), channel.file)))
     endpoints = knowing_target(resolve_endpoints(later, environment_resolver() if resolve is None else resolve))
     start = start_of(state.watermark, state.source_identity)
@@ -400,7 +404,7 @@ def _of_base(dump: Dump | None) -> tuple[str, str]:
 
 def _file_text(
     name: str, folder: Path, base: str, log: str, onto: str, tables: Collection[str],
-    databases: Collection[tuple[str, str]], replaced: Collection[tuple[str, str]], work: str | None,
+    databases: Collection[tuple[str, str]], replaced: Collection[tuple[str, str]], work: str | None, busy: int,
 ) -> str:  # fmt: skip
     """The channel's file. ``tables``: of the source; ``databases``: their names there and on the target."""
     included = [_quoted(pattern) for old, _ in databases for pattern in table_patterns(old, tables)]
@@ -414,6 +418,7 @@ def _file_text(
         databases=f"[{', '.join(_quoted(old) for old, _ in databases)}]",
         tables=f"include_tables = [{', '.join(included)}]\n" if included else "",
         renames="\n".join(f"{_quoted(old)} = {_quoted(new)}" for old, new in databases),
+        busy=f"\n[apply]\nmax_threads_running = {busy}\n" if busy else "",
         work="" if work is None else f"\n[work]\nuri = {_quoted(work)}\n",
     )
 
