@@ -39,6 +39,7 @@ _PARSER: Final = importlib.import_module("re._parser")
 _LEFT_OUT: Final = re.compile(r"binlane\.(?:board|airflow_plugin|orchestration\.airflow)\b")
 """They import what is not here, or takes seconds."""
 _REPEATED: Final = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
+_SINGLE: Final = (["IN"], ["ANY"], ["LITERAL"], ["NOT_LITERAL"])
 _CATEGORIES: Final = {"SPACE": r"\s", "WORD": r"\w", "DIGIT": r"\d"}
 _LETTERS: Final = "a0 \n-.*/\\'\"`(,;@="
 """Tried for a class with many members."""
@@ -80,6 +81,14 @@ LEFT: Final[Mapping[str, str]] = {
     "view_guard.py:37": "statements of binlane's own",
 }
 """Patterns that look from each quote, or from each word, for an end that the texts they read have, with these texts."""
+
+MEMORY_LEFT: Final[Mapping[str, str]] = {
+    "binlane.restore.end._PIECE": "a statement on the command line",
+    "binlane.sql.parse.created_body._CHARACTERISTICS": "what SHOW CREATE prints in front of a body",
+    "binlane.sql.parse.shown_table._COMMENT": "the options of a table in SHOW CREATE TABLE",
+}
+"""Patterns with a repetition of groups that has no end, in modules that read texts of any length, with what they
+read."""
 
 
 class LateError(Exception):
@@ -177,6 +186,30 @@ def _repetitions(items: Iterable[tuple[Any, Any]], begins: list[str]) -> Iterato
         for each in inner:
             yield from _repetitions(each, before)
         before = _some(begin + sample for begin in before for sample in _samples([item]))
+
+
+def takes_memory(pattern: re.Pattern[Any]) -> bool:
+    """Whether a pattern repeats a group without an end: ``re`` keeps 100 to 350 bytes for each round until the match
+    ends. Repetitions of one character or class take nothing."""
+    return _repeats_a_group(_PARSER.parse(pattern.pattern, pattern.flags))
+
+
+def _repeats_a_group(items: Iterable[tuple[Any, Any]]) -> bool:
+    for item in items:
+        code, value = str(item[0]), item[1]
+        inner: list[Any] = []
+        if code in _REPEATED:
+            _, most, inside = value
+            if most == _PARSER.MAXREPEAT and [str(each[0]) for each in inside] not in _SINGLE:
+                return True
+            inner = [inside]
+        elif code == "BRANCH":
+            inner = list(value[1])
+        elif code in ("SUBPATTERN", "ASSERT", "ASSERT_NOT"):
+            inner = [value[-1]]
+        if any(map(_repeats_a_group, inner)):
+            return True
+    return False
 
 
 def _samples(items: Iterable[tuple[Any, Any]]) -> list[str]:

@@ -282,3 +282,43 @@ def test_no_view_is_made_that_calls_a_function_of_a_library(
             load.run(iter((b"USE `app`", view.replace(b"DEFINER=`a`@`%` ", b""))))
 
     assert channel.target.query("SELECT table_name FROM information_schema.views WHERE table_schema = 'app'") == []
+
+
+@requires_mysql
+@pytest.mark.parametrize("security", ["INVOKER", "DEFINER"])
+def test_no_view_is_made_whose_functions_call_one_of_a_library(
+    security: str, channel_of: ChannelOf, undone: list[tuple[Channel, tuple[str, ...]]]
+) -> None:
+    """Routines of a source whose server has the same library are copied; a dump brings none."""
+    channel = channel_of("mysql", "mysql")
+    component = "COMPONENT 'file://component_query_attributes'"
+    undone.append((channel, (f"UNINSTALL {component}",)))
+    head = f"RETURNS INT DETERMINISTIC SQL SECURITY {security}"
+    calls = f"FUNCTION g() {head} RETURN mysql_query_attribute_string('x')"
+    run_on(
+        channel.target,
+        f"INSTALL {component}",
+        *("SET GLOBAL log_bin_trust_function_creators = ON", "CREATE DATABASE app", "USE app"),
+        *(f"CREATE {calls}", f"CREATE FUNCTION h() {head} RETURN G ()", f"CREATE FUNCTION fine() {head} RETURN 1"),
+        log=False,
+    )
+    view = b"CREATE DEFINER=`a`@`%` VIEW `app`.`v` AS SELECT ROUND(1.5, `app`.`h`()) AS `x`"
+    refused = pytest.raises(
+        TargetError, match=r"view app\..* found app\.g, a routine with mysql_query_attribute_string"
+    )
+    with contextlib.closing(write_session(channel.endpoints.target)) as session:
+        with refused:
+            make(session, Definition("VIEW", "app", "v", view, "utf8mb4", "utf8mb4_general_ci"))
+        fine = view.replace(b"`h`", b"`fine`")
+        make(session, Definition("VIEW", "app", "v", fine, "utf8mb4", "utf8mb4_general_ci"))
+        load = DumpLoad(session, (8, 4, 0), "dump.sql", {"app": "app"}, {OWN_ACCOUNT})
+        for kind, made in {
+            "function": calls,
+            "procedure": "PROCEDURE p() SELECT mysql_query_attribute_string('x')",
+            "trigger": "TRIGGER r BEFORE INSERT ON t FOR EACH ROW SET @x = mysql_query_attribute_string('x')",
+            "event": "EVENT e ON SCHEDULE EVERY 1 DAY DO SET @x = mysql_query_attribute_string('x')",
+        }.items():
+            with pytest.raises(TargetError, match=rf"^{kind} app\..*found mysql_query_attribute_string\(\).* by hand"):
+                load.run(iter((b"USE `app`", f"CREATE {made}".encode())))
+        with refused:
+            load.run(iter((b"USE `app`", b"CREATE VIEW w AS SELECT h() AS x")))

@@ -42,6 +42,16 @@ def test_each_pattern_takes_a_time_that_grows_with_its_text() -> None:
     assert int(count.partition(" ")[0]) > 400
 
 
+def test_no_pattern_over_a_text_of_any_length_takes_memory_for_each_of_its_parts() -> None:
+    """A dump of 16 kB, packed, has a name of 16 MiB, for which a group for each of its letters took 2.2 GiB."""
+    places = {
+        place.partition(" ")[0]
+        for place, (pattern, _) in pattern_texts.patterns().items()
+        if place.startswith(("binlane.restore.", "binlane.sql.parse.")) and pattern_texts.takes_memory(pattern)
+    }
+    assert places == pattern_texts.MEMORY_LEFT.keys()
+
+
 @pytest.mark.parametrize(
     ("pattern", "method"),
     [

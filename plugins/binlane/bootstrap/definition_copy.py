@@ -20,7 +20,7 @@ from binlane.apply.refusals import target_errors
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.bootstrap.definition_proof import foreign_part, session_modes
-from binlane.bootstrap.library_calls import check_library_calls
+from binlane.bootstrap.library_calls import check_library_calls, check_library_calls_behind
 from binlane.bootstrap.sessions import Session
 from binlane.bootstrap.view_functions import check_view
 from binlane.errors import PrecheckError, SourceError, TargetError
@@ -346,7 +346,8 @@ def make(session: Session, definition: Definition) -> None:
     # a text of a session that no server shows would be read in another one
     _require_own(definition, session)
     if definition.kind == "VIEW":
-        check_library_calls(session, definition.schema_object, definition.statement, _context(definition, session))
+        for check in (check_library_calls, check_library_calls_behind):
+            check(session, definition.schema_object, definition.statement, _context(definition, session))
     if definition.kind == "EVENT":
         # another text than the one that was proved
         make_again(session, _disabled(definition, session))

@@ -1,9 +1,10 @@
-"""Functions of a library of the target that the text of a view calls.
+"""Functions of a library of the target that the text of a view or of a program calls.
 
 Such a function does what it does as the server's own account, whoever makes or reads the view, and MariaDB calls one to
-make it. A view that a dump or a source brings calls the server's own functions and stored ones alone. Servers show a
-stored function as its view was typed, often without a database, so the target's parser is asked which names it takes
-for a function of its own.
+make it. A view that a dump or a source brings calls the server's own functions and stored ones alone, and so do the
+functions that it calls. Programs of a dump do as well; those of a source may call what their server has, too, unless a
+view reaches them. Servers show a stored function as its view was typed, often without a database, so the target's
+parser is asked which names it takes for a function of its own.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from binlane.apply.session.cached_state import NEUTRAL_DATABASE
 from binlane.apply.session.retry_verdicts import error_code, is_lost
 from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.sessions import Session
+from binlane.bootstrap.view_functions import HIDDEN, routines_behind
 from binlane.errors import TargetError
 from binlane.model import Flavor, SchemaObject, SessionContext
 from binlane.safe_text import shown
@@ -30,23 +32,41 @@ from binlane.sql.parse.lexer import Token, TokenKind, Unreadable
 from binlane.sql.program_names import folded_name
 
 _NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
-_TODO: Final = "take it out of the view, or leave the view out and create it on the target by hand"
+_OTHERS: Final = "expected calls of the server's own functions and of stored ones, found"
+_ORIGIN: Final = "which the target has from a library, or which this version does not know"
 
 
-def check_library_calls(session: Session, view: SchemaObject, statement: bytes, context: SessionContext) -> None:
-    """Raises TargetError for the definition of a view that calls a function of a library of the target, or whose calls
-    cannot be told. ``session``: on the target; ``context``: how the server will read the statement."""
+def check_library_calls(session: Session, made: SchemaObject, statement: bytes, context: SessionContext) -> None:
+    """Raises TargetError for a definition that calls a function of a library of the target, or whose calls cannot be
+    told. ``session``: on the target; ``context``: how the server will read the statement."""
     try:
         names = sorted(_called(tokens_in(statement, context, session.flavor), session.flavor))
     except Unreadable as unreadable:
         raise TargetError(
-            f"{view}: expected a view whose text can be split into words, found {unreadable}; leave the view out and "
-            "create it on the target by hand"
+            f"{made}: expected a {made.kind} whose text can be split into words, found {unreadable}; leave the "
+            f"{made.kind} out and create it on the target by hand"
         ) from None
     if (found := _of_library(session, names)) is not None:
         raise TargetError(
-            f"{view}: expected calls of the server's own functions and of stored ones, found {shown(found)}(), which "
-            f"the target has from a library, or which this version does not know; {_TODO}"
+            f"{made}: {_OTHERS} {shown(found)}(), {_ORIGIN}; take it out of the {made.kind}, or leave the {made.kind} "
+            "out and create it on the target by hand"
+        )
+
+
+def check_library_calls_behind(session: Session, view: SchemaObject, statement: bytes, context: SessionContext) -> None:
+    """Raises TargetError for a view that names a stored function which calls a function of a library of the target,
+    itself or in another routine that it names, or whose text the account may not read. Parameters as in
+    ``check_library_calls``."""
+    for routine in routines_behind(session, statement, context):
+        if routine.tokens is None:
+            what = HIDDEN
+        elif (found := _of_library(session, sorted(_called(routine.tokens, session.flavor)))) is not None:
+            what = f"{shown(found)}(), {_ORIGIN}"
+        else:
+            continue
+        raise TargetError(
+            f"{view}: {_OTHERS} {shown(routine.name)}, a routine with {what}; take it out of the view, or leave the "
+            "view out and create it on the target by hand"
         )
 
 

@@ -36,11 +36,13 @@ _BY_DEFINER: Final = _ROUTINES.format(security="DEFINER")
 _NAMES_BY_DEFINER: Final = (
     f"SELECT routine_name FROM information_schema.routines WHERE security_type = 'DEFINER' AND {_OTHERS}"
 )
+_EVERY_NAME: Final = f"SELECT routine_name FROM information_schema.routines WHERE {_OTHERS}"
 VIEWS: Final = "SELECT table_name FROM information_schema.tables WHERE table_type = 'VIEW' AND " + other_than(
     "table_schema", "('mysql', 'sys', 'information_schema', 'performance_schema')"
 )
 """Their names alone, for which a server opens none."""
-_HIDDEN: Final = "a text that this account may not read"
+HIDDEN: Final = "a text that this account may not read"
+"""In place of what a routine does."""
 _PROCEDURE: Final = "procedure"
 
 
@@ -58,8 +60,10 @@ class InvokerRoutine:
     """None if the account may not read its text, or nobody can."""
 
 
-def invoker_routines(rows: Sequence[Sequence[object]], ask: Ask) -> tuple[InvokerRoutine, ...]:
-    """Of the rows of ``ROUTINES``, as text or bytes, of a MariaDB server. ``ask``: by the same account."""
+def invoker_routines(
+    rows: Sequence[Sequence[object]], ask: Ask, flavor: Flavor = Flavor.MARIADB
+) -> tuple[InvokerRoutine, ...]:
+    """Of the rows of ``ROUTINES``, as text or bytes, of a server of this family. ``ask``: by the same account."""
     found = []
     for row in rows:
         database, name, kind, body, mode, client = (_text(each) for each in row)
@@ -68,10 +72,10 @@ def invoker_routines(rows: Sequence[Sequence[object]], ask: Ask) -> tuple[Invoke
         if body is not None:
             shown = CatalogBody(kind, database, name, body, mode, client or "")
             try:
-                text = stored_body(shown, Flavor.MARIADB, ask)
+                text = stored_body(shown, flavor, ask)
             except ProgramIsGone:
                 continue
-        tokens = tokens_of(text, Flavor.MARIADB, mode)
+        tokens = tokens_of(text, flavor, mode)
         found.append(InvokerRoutine(f"{database}.{name}", folded_name(name), kind == _PROCEDURE, tokens))
     return tuple(found)
 
@@ -140,6 +144,16 @@ def check_view(
             )
 
 
+def routines_behind(session: Session, statement: bytes, context: SessionContext) -> Sequence[InvokerRoutine]:
+    """The functions that a view may call, and the routines that they name, whosever privileges they have: by its names,
+    or each function if these are not certain. ``context``: how the server will read the statement."""
+    names = _names_in(statement, context, session.flavor)
+    if names is not None and names.isdisjoint(_plain_names(session, _EVERY_NAME)):
+        return ()
+    rows = [row for query in (ROUTINES, _BY_DEFINER) for row in session.rows(query)]
+    return _reached(invoker_routines(rows, asking(session), session.flavor), names)
+
+
 def _names_in(statement: bytes, context: SessionContext, flavor: Flavor) -> frozenset[str] | None:
     try:
         return None if UNDECODED in decoded(statement, context) else _names(tokens_in(statement, context, flavor))
@@ -148,7 +162,7 @@ def _names_in(statement: bytes, context: SessionContext, flavor: Flavor) -> froz
 
 
 def _changes(routine: InvokerRoutine) -> str | None:
-    return _HIDDEN if routine.tokens is None else kept_database(routine.tokens)
+    return HIDDEN if routine.tokens is None else kept_database(routine.tokens)
 
 
 def _changes_data(routine: InvokerRoutine) -> str | None:
@@ -156,7 +170,7 @@ def _changes_data(routine: InvokerRoutine) -> str | None:
 
 
 def _shown(what: str) -> str:
-    return what if what == _HIDDEN else described(what)
+    return what if what == HIDDEN else described(what)
 
 
 def _plain_names(session: Session, names: str) -> set[str]:

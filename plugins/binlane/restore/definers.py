@@ -11,6 +11,11 @@ from typing import Final
 
 ROW_KINDS: Final = frozenset({b"TABLE", b"SEQUENCE"})
 OWN_ACCOUNT: Final = "binlane's own account (where the dump names none)"
+NAME: Final = rb"`(?:[^`]++|``){1,256}`(?!`)"
+"""A quoted name. A round is a part between doubled quotes, so that a name of any length takes no memory; the longest,
+an alias, has 256 characters."""
+GROUPED_NAME: Final = rb"`((?:[^`]++|``){1,256})`(?!`)"
+"""The same; what is between its quotes is a group."""
 _DEFINER: Final = re.compile(rb"DEFINER=(`(?:[^`]|``){0,255}`(?:@`(?:[^`]|``){0,255}`)?)")
 """In the one spelling that dump programs have. A role has no host."""
 OBJECT: Final = re.compile(
@@ -21,10 +26,9 @@ OBJECT: Final = re.compile(
     re.IGNORECASE,
 )
 """A definition, its definer and its kind."""
-_NAME: Final = rb"`(?:[^`]|``){1,255}`"
 _STAND_IN: Final = re.compile(
-    rb"CREATE\s+VIEW\s+" + _NAME + rb"\s+AS\s+SELECT"
-    rb"(?:\s+(?:1|NULL)\s+AS\s+" + _NAME + rb",){0,4095}\s+(?:1|NULL)\s+AS\s+" + _NAME + rb"\s*",
+    rb"CREATE\s+VIEW\s+" + NAME + rb"\s+AS\s+SELECT"
+    rb"(?:\s+(?:1|NULL)\s+AS\s+" + NAME + rb",){0,4095}\s+(?:1|NULL)\s+AS\s+" + NAME + rb"\s*",
     re.IGNORECASE,
 )
 """A view that reads nothing: dump programs make it, without DEFINER, until the view itself can be made."""

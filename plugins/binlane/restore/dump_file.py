@@ -23,7 +23,7 @@ import zstandard
 from binlane.errors import ConfigError
 from binlane.lazy_dataclass import dataclass
 from binlane.regular_files import open_regular
-from binlane.restore.definers import definers_in
+from binlane.restore.definers import GROUPED_NAME, definers_in
 from binlane.restore.inexact_columns import InexactTable, inexact_table
 from binlane.safe_text import shown
 from binlane.source.compressed_pieces import UNPACKED
@@ -59,7 +59,7 @@ _FILE: Final = re.compile(
 )
 _PURGED: Final = re.compile(rb"SET @@GLOBAL\.GTID_PURGED=(?:/\*!80000 '\+'\*/ )?'([^']*)'")
 _SLAVE_POS: Final = re.compile(rb"(?:-- )?SET GLOBAL gtid_slave_pos='([^']*)'")
-QUOTED: Final = rb"(?:`((?:[^`]|``)+)`|(\w+))"
+QUOTED: Final = rb"(?:" + GROUPED_NAME + rb"|(\w+))"
 USE: Final = re.compile(rb"USE\s+" + QUOTED + rb"\s*", re.IGNORECASE)
 _OPENS: Final = re.compile(rb"USE\s|CREATE\s+(?:DATABASE|SCHEMA)\b|/\*M?!\d+\s+DROP\s+DATABASE\b", re.IGNORECASE)
 _AT_END: Final = re.compile(rb"(?:/\*M?!\d*\s*)?(?:SET|FLUSH|UNLOCK|COMMIT|CHANGE|START|STOP)\b", re.IGNORECASE)

@@ -18,7 +18,7 @@ from typing import Final
 from binlane.errors import ConfigError
 from binlane.lazy_dataclass import dataclass
 from binlane.regular_files import open_regular
-from binlane.restore.definers import definers_in
+from binlane.restore.definers import GROUPED_NAME, definers_in
 from binlane.restore.dump_file import DumpFile, DumpPlace, decoded, divided, shown_part
 from binlane.restore.inexact_columns import inexact_table
 from binlane.source.copy_times import CopyTimes
@@ -29,7 +29,7 @@ _LARGEST_METADATA: Final = 256 << 20
 _END: Final = b";\n"
 _CREATE: Final = "-schema-create"
 _SUFFIX: Final = re.compile(r"\.sql(?:\.gz|\.zst)?\Z")
-_DATABASE: Final = re.compile(rb"CREATE DATABASE (?:/\*!\d+ IF NOT EXISTS ?\*/ |IF NOT EXISTS )?`((?:[^`]|``)+)`")
+_DATABASE: Final = re.compile(rb"CREATE DATABASE (?:/\*!\d+ IF NOT EXISTS ?\*/ |IF NOT EXISTS )?" + GROUPED_NAME)
 _SOURCE: Final = re.compile(
     r"^SHOW MASTER STATUS:\n\tLog: ([^\n]+)\n\tPos: (\d{1,20})\n(\tGTID:)?",
     re.MULTILINE,

@@ -22,7 +22,7 @@ from binlane.binlog.query import Query
 from binlane.binlog.types.collations import collation_id
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.bootstrap.definition_copy import LACKS_FOR_VIEW
-from binlane.bootstrap.library_calls import check_library_calls
+from binlane.bootstrap.library_calls import check_library_calls, check_library_calls_behind
 from binlane.bootstrap.row_copy import in_transaction
 from binlane.bootstrap.sessions import Session
 from binlane.bootstrap.value_warnings import require_unchanged
@@ -34,7 +34,7 @@ from binlane.plan.transaction.decode import statement_facts
 from binlane.plan.transaction.parts import StatementPart
 from binlane.plan.transaction.rename_statement import Unsafe, renamed_statement
 from binlane.rename_rules import LONGEST, NAMES_A_FILE, lower, names_a_file
-from binlane.restore.definers import OBJECT, ROW_KINDS, definer_of
+from binlane.restore.definers import GROUPED_NAME, NAME, OBJECT, ROW_KINDS, definer_of
 from binlane.restore.dump_file import MANY, QUOTED, USE, decoded, end_of_string, shown_part
 from binlane.restore.inexact_columns import InexactTable, inexact_table
 from binlane.restore.local_tables import local_table
@@ -51,15 +51,15 @@ _DATABASE: Final = re.compile(
     rb"(CREATE|ALTER|DROP)\s++(?:DATABASE|SCHEMA)\s++(?:IF\s++(?:NOT\s++)?EXISTS\s++)?"
     + QUOTED
     + rb"((?:\s++(?:DEFAULT\s++)?(?:CHARACTER\s++SET|CHARSET|COLLATE|ENCRYPTION|COMMENT)\s*+(?:=\s*+)?"
-    rb"(?:\w++|'[^'\\]*+'))*)\s*+",
+    rb"(?:\w++|'[^'\\]*+')){0,8})\s*+",
     re.IGNORECASE,
 )
 _INTO: Final = re.compile(
-    rb"(?:INSERT|REPLACE)\s+(?:IGNORE\s+)?INTO\s+`((?:[^`]|``)+)`\s*"
-    rb"(?:\((\s*`(?:[^`]|``)+`\s*(?:,\s*`(?:[^`]|``)+`\s*)*)\)\s*)?VALUES?(?=[\s(])",
+    rb"(?:INSERT|REPLACE)\s+(?:IGNORE\s+)?INTO\s+" + GROUPED_NAME + rb"\s*"
+    rb"(?:\((\s*" + NAME + rb"\s*(?:,\s*" + NAME + rb"\s*){0,4095})\)\s*)?VALUES?(?=[\s(])",
     re.IGNORECASE,
 )
-_NAME: Final = re.compile(rb"`((?:[^`]|``)+)`")
+_NAME: Final = re.compile(GROUPED_NAME)
 _LITERAL: Final = (
     rb"[\s(),]++|[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:E[+-]?\d++)?(?![\w.$\x80-\xff])"
     rb"|0X[0-9A-F]++(?![\w$\x80-\xff])|[XB]'[0-9A-F]*+'|_\w++\s*+(?=['0XB])"
@@ -79,13 +79,14 @@ _VALUES: Final = {
 }
 """What may follow VALUES, besides long strings, by whether a backslash stands for itself, and a double quote for a
 name's."""
-_KEYS: Final = re.compile(rb"ALTER\s+TABLE\s+`(?:[^`]|``)+`\s+(?:DIS|EN)ABLE\s+KEYS\s*", re.IGNORECASE)
+_KEYS: Final = re.compile(rb"ALTER\s+TABLE\s+" + NAME + rb"\s+(?:DIS|EN)ABLE\s+KEYS\s*", re.IGNORECASE)
 _DROP: Final = re.compile(
     rb"DROP\s+(?:TABLE|VIEW|TRIGGER|PROCEDURE|FUNCTION|EVENT|SEQUENCE|PACKAGE(?:\s+BODY)?)\s+IF\s+EXISTS\s+"
-    rb"`(?:[^`]|``)+`\s*",
+    + NAME
+    + rb"\s*",
     re.IGNORECASE,
 )
-_SETVAL: Final = re.compile(rb"(?:DO|SELECT)\s+SETVAL\(`(?:[^`]|``)+`,\s*-?\d+,\s*[01](?:,\s*\d+)?\)\s*", re.IGNORECASE)
+_SETVAL: Final = re.compile(rb"(?:DO|SELECT)\s+SETVAL\(" + NAME + rb",\s*-?\d+,\s*[01](?:,\s*\d+)?\)\s*", re.IGNORECASE)
 _ASSIGNMENT: Final = (
     rb"NAMES\s+(?P<names>'\w+'|\w+)(?:\s+COLLATE\s+(?:'\w+'|\w+))?"
     rb"|@(?P<own>\w+)\s*=\s*@@(?:SESSION\.)?(?P<read>\w+)"
@@ -184,14 +185,18 @@ class DumpLoad:
             self._write(TableKey(self.databases[self._current or ""], self._text(rows[1])), statement)
             return
         made = OBJECT.match(statement)
-        if made is None or made["kind"].upper() != b"VIEW":
+        if made is None or (kind := made["kind"].upper()) in ROW_KINDS:
             self.session.execute(statement)
             return
-        view = SchemaObject("view", self.databases[self._current or ""], shown_part(statement))
         # in the dump's own session the server could answer in a character set of the dump's choice
         asked = self.session if self.catalogue is None else self.catalogue
-        check_library_calls(asked, view, statement, self._context)
-        check_view(asked, view, statement, self._context, of_dump=True)
+        named = SchemaObject(kind.decode().lower(), self.databases[self._current or ""], shown_part(statement))
+        check_library_calls(asked, named, statement, self._context)
+        if kind != b"VIEW":
+            self.session.execute(statement)
+            return
+        check_library_calls_behind(asked, named, statement, self._context)
+        check_view(asked, named, statement, self._context, of_dump=True)
         try:
             with target_errors(shown_part(statement)):
                 self.session.execute(statement)

@@ -13,12 +13,13 @@ from typing import Final
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
+from binlane.restore.definers import GROUPED_NAME
 from binlane.safe_text import shown
 
 _TABLE: Final = re.compile(
-    rb"CREATE\s++TABLE\s++(?:(?:/\*!\d++\s*+)?IF\s++NOT\s++EXISTS\s*+(?:\*/\s*+)?)?`((?:[^`]|``)+)`"
+    rb"CREATE\s++TABLE\s++(?:(?:/\*!\d++\s*+)?IF\s++NOT\s++EXISTS\s*+(?:\*/\s*+)?)?" + GROUPED_NAME
 )
-_COLUMN: Final = re.compile(rb"^[ \t]*`((?:[^`]|``)+)` (float(?![\w(])|json\b)", re.MULTILINE | re.IGNORECASE)
+_COLUMN: Final = re.compile(rb"^[ \t]*" + GROUPED_NAME + rb" (float(?![\w(])|json\b)", re.MULTILINE | re.IGNORECASE)
 """Dump programs write the servers' own text of a definition, a line for each column."""
 _MOST: Final = 20
 """Tables that are named."""

@@ -18,6 +18,7 @@ from typing import Final
 from binlane.errors import ConfigError
 from binlane.lazy_dataclass import dataclass
 from binlane.regular_files import open_regular
+from binlane.restore.definers import GROUPED_NAME
 from binlane.restore.shell_metadata import Metadata
 from binlane.restore.shell_rows import DECODERS, RowsOfTable
 from binlane.safe_text import shown
@@ -33,7 +34,9 @@ _FORM: Final[Mapping[str, str]] = {
     "linesTerminatedBy": "\n",
 }  # fmt: skip
 """Of files of rows, unless the dump was made with another dialect."""
-_QUALIFIED: Final = re.compile(r"(?:`((?:[^`]|``)+)`|([^`.]+))(?:\.(?:`((?:[^`]|``)+)`|([^`.]+))(?:\..*)?)?", re.DOTALL)
+_QUALIFIED: Final = re.compile(
+    r"(?:" + GROUPED_NAME.decode() + r"|([^`.]+))(?:\.(?:" + GROUPED_NAME.decode() + r"|([^`.]+))(?:\..*)?)?", re.DOTALL
+)
 """A database, and a table of it, in an option."""
 _OFFSET: Final = 8
 """Bytes of an entry in an .idx file: how many bytes of rows come before, the last one all of them."""

@@ -26,7 +26,7 @@ _COMMENT: Final = re.compile(
 """A conditional comment's beginning and end; MariaDB's comments: a compressed column, a time in its older format, and
 options of other engines."""
 _FOREIGN_KEY: Final = re.compile(r"^(  CONSTRAINT `)(.+?)(?=` FOREIGN KEY \()", re.MULTILINE)
-_QUOTED: Final = re.compile(r"(?:[^`]|``)+")
+_QUOTED: Final = re.compile(r"(?:[^`]++|``){1,256}")
 _NOWHERE: Final = frozenset({"SELECT", "INTO"})
 LINE_BREAK: Final = "a line break in a name"
 ENDED_QUOTES: Final = "a name that ends its quotes"
