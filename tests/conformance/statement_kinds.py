@@ -68,7 +68,7 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
     ),
     supported(
         "CREATE TABLE ... SELECT, in rows or as a statement",
-        "the DDL runs once, its rows are written together with the position",
+        "the DDL runs once; logged rows are written together with the position",
         f"{proofs.REAL_LOGS}::test_transactions_end_as_the_workload_ended_them",
         f"{proofs.DISSECT}::test_a_table_that_rows_fill_is_made_without_mysql_s_clause_for_it",
         f"{proofs.WRITERS}::test_a_ddl_and_the_rows_that_fill_its_table_share_a_block",

@@ -20,6 +20,7 @@ from binlane.errors import ApplyError, PositionError, UndecidableError
 from binlane.model import Flavor, Item
 from binlane.state.records.ddl_intents import ASKED, KEPT, TOGETHER, decide_ddl, write_intent
 from binlane.state.records.journal import read_status
+from lab.programs import other_programs
 from lab.servers import PrivateServer, private_server
 from tests.integration.apply.capture import Captured, Window, ddl_item
 from tests.integration.apply.conftest import CREATED, DATABASE, QUICK, Pair, fresh_pair, positions, start_window
@@ -476,6 +477,34 @@ def test_a_table_that_mysql_has_filled_in_part_is_a_question(
         _killed(pair, monkeypatch, window, committed(pair, "CREATE TABLE made (id INT) ENGINE=MyISAM"))
         with pytest.raises(UndecidableError, match="made ENGINE=MyISAM"):
             run_lane(pair.engine, window.plan, 2, window.source, QUICK)
+
+
+@pytest.mark.parametrize("log_bin", [True, False], ids=["with a binlog", "without"])
+@pytest.mark.parametrize("condition", ["", "IF NOT EXISTS "])
+@pytest.mark.parametrize("engine", ["InnoDB", "MyISAM"])
+def test_a_table_that_an_older_mariadb_has_not_filled_is_filled(
+    mariadb_source: PrivateServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    condition: str,
+    engine: str,
+    log_bin: bool,
+) -> None:
+    """Before 10.6.1 its recovery keeps the table, and of the rows those of an engine without transactions."""
+    program = other_programs().get("10.5")
+    if program is None:
+        pytest.skip("no MariaDB 10.5 to test with: lab/server_programs.sh")
+    with (
+        private_server(tmp_path / "old", name="old", log_bin=log_bin, durable=False, program=program) as target,
+        fresh_pair(mariadb_source, target) as pair,
+    ):
+        pair.both("CREATE TABLE part (id INT)", "INSERT INTO part VALUES (1), (2)")
+        window = Window(pair.recorder("SET SESSION binlog_format = 'STATEMENT'").format)
+        statement = f"CREATE TABLE {condition}made (id INT) ENGINE={engine} SELECT id FROM part"
+        window.meet(2, (0, 1, 2), pair.recorder("SET SESSION binlog_format = 'STATEMENT'").ddl(statement))
+        _killed(pair, monkeypatch, window, committed(pair, f"CREATE TABLE made (id INT) ENGINE={engine}"))
+        run_lane(pair.engine, window.plan, 2, window.source, QUICK)
+        pair.assert_equal("made")
 
 
 def test_a_ddl_that_mysql_refuses_on_tables_that_are_not_innodb_s_leaves_no_question(mysql_pair: Pair) -> None:

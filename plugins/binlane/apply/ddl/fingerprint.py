@@ -152,6 +152,11 @@ class Fingerprint:
         noted = _Noted.parse(stored)
         return noted is not None and noted.server == self.server and self.tables < noted.tables
 
+    def has_more_tables(self, stored: str) -> bool:
+        """Whether there were fewer tables in what this server has shown before."""
+        noted = _Noted.parse(stored)
+        return noted is not None and noted.server == self.server and self.tables > noted.tables
+
 
 class _Noted(NamedTuple):
     """What was kept of a fingerprint."""

@@ -43,6 +43,9 @@ _RENAMES_SEVERAL: Final = re.compile(rb"RENAME\s+TABLES?\b.*,", re.I | re.S)
 """Two tables may change their names. In part as ``_SEVERAL``, on MySQL, if a table is not InnoDB's."""
 _FILLS: Final = re.compile(rb"\s*CREATE\s+TABLE\b.*\bSELECT\b", re.I | re.S)
 """As ``_RENAMES_SEVERAL``; with IF NOT EXISTS it would pass over a table without its rows."""
+_NEW_TABLE: Final = re.compile(rb"\s*CREATE\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?", re.I)
+_FILLS_ATOMICALLY: Final = (10, 6, 1)
+"""The first MariaDB whose recovery drops a table that a killed CREATE TABLE .. SELECT was filling (MDEV-24576)."""
 _CREATES_TABLE: Final = re.compile(rb"\s*CREATE\s+TABLE\b", re.I)
 """A table that is not there has not been made, whatever engine it gets."""
 _ALTERS_TABLE: Final = re.compile(
@@ -102,6 +105,10 @@ def after_crash(session: LaneSession, item: Item, begun: DdlIntent, now: Fingerp
     if begun.fingerprint == REFUSED:
         return repeated(item)
     changed, (_, statement) = now.has_changed(begun.fingerprint), in_parts(item)
+    if changed is not False and _may_be_unfilled(session, statement):
+        if changed is None or not now.has_more_tables(begun.fingerprint):
+            raise _question(session, statement, begun, now, place)
+        return _replacing_table(item)
     if _CREATES_DATABASE.match(statement) is not None and changed is not False:
         return _replacing_database(session, item)
     if changed is False or _HARMLESS.match(statement) or _is_damaged(statement, begun, now):
@@ -119,7 +126,11 @@ def left_to_run(session: LaneSession, item: Item, stored: DdlIntent, now: Finger
     if changed and _CREATES_DATABASE.match(statement) is not None:
         return _replacing_database(session, item)
     divides = session.flavor is Flavor.MYSQL and not shows_swaps
-    fills_in_part = divides and changed is not False and _FILLS.match(statement) is not None
+    is_unfilled = _may_be_unfilled(session, statement)
+    if is_unfilled and changed and now.has_more_tables(stored.fingerprint):
+        return _replacing_table(item)
+    fills_in_part = is_unfilled or (divides and _FILLS.match(statement) is not None)
+    fills_in_part &= changed is not False
     if _HARMLESS.match(statement) and not fills_in_part:
         return item
     in_part = fills_in_part or _SEVERAL.match(statement) or (divides and _RENAMES_SEVERAL.match(statement))
@@ -164,6 +175,24 @@ def _replacing_database(session: LaneSession, item: Item) -> Item | None:
     if created is None or session.flavor is not Flavor.MARIADB or not _is_empty(session, item):
         return None
     return replace(item, payload=front + b"CREATE OR REPLACE DATABASE " + statement[created.end() :])
+
+
+def _may_be_unfilled(session: LaneSession, statement: bytes) -> bool:
+    """Whether a killed server may have left the statement's table without its rows."""
+    if _FILLS.match(statement) is None or session.flavor is Flavor.MYSQL:
+        return False
+    return session.version < _FILLS_ATOMICALLY
+
+
+def _replacing_table(item: Item) -> Item:
+    """What is left to run of a CREATE TABLE .. SELECT that has made the table: all of it, in the table's place.
+
+    There was one table fewer before the statement, so all that is in it is the statement's own.
+    """
+    front, statement = in_parts(item)
+    created = _NEW_TABLE.match(statement)
+    assert created is not None
+    return replace(item, payload=front + b"CREATE OR REPLACE TABLE " + statement[created.end() :])
 
 
 def _is_damaged(statement: bytes, begun: DdlIntent, now: Fingerprint) -> bool:

@@ -20,10 +20,10 @@ from binlane.binlog.transactions import Ending, Transaction
 from binlane.binlog.wire import SegmentOffset
 from binlane.errors import PlanError, UnsupportedEventError
 from binlane.lazy_dataclass import dataclass
-from binlane.model import Flavor, LogPosition
+from binlane.model import Flavor, LogPosition, TableKey
 from binlane.plan.transaction import error_outcome
 from binlane.plan.transaction.decode import LogFormat, Part, RowsPart, dissect
-from binlane.plan.transaction.parts import FilteredPart
+from binlane.plan.transaction.parts import FilteredPart, MapPart
 from binlane.plan.transaction.route_key import TransactionClass, classify
 from binlane.plan.transaction.temporary_tables import TemporaryStep, steps
 
@@ -73,6 +73,8 @@ class XaPrepareScan:
     hidden: str | None = None
     """Why it is unknown what an XA ROLLBACK leaves."""
     at_once: AtOnce = AtOnce.ANYTHING
+    tables: frozenset[TableKey] = frozenset()
+    """Of its row events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,10 @@ class Halves:
             )  # fmt: skip
             at_once = _at_once(transaction, log)
             undone, hidden = rolled_back(parts, keeps_engines_apart=at_once is AtOnce.NOTHING)
-            self.prepared.append(XaPrepareScan(name, group, described, classify(undone), hidden, at_once))
+            tables = frozenset(
+                TableKey(part.table.database, part.table.table) for part in parts if isinstance(part, MapPart)
+            )
+            self.prepared.append(XaPrepareScan(name, group, described, classify(undone), hidden, at_once, tables))
             return NOTHING, True
         commits = transaction.ending is Ending.XA_COMMIT
         self.resolved.append(XaEnd(name, seqno, commits, log.position(transaction)))

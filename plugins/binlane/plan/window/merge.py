@@ -38,7 +38,7 @@ from binlane.plan.window.placement import placements
 from binlane.plan.window.reduce import FoldedLane
 from binlane.plan.window.scanned import ScannedWindow
 from binlane.plan.window.size_choice import size_choice
-from binlane.plan.window.xa_ends import check_halves, settle
+from binlane.plan.window.xa_ends import check_halves, check_names, settle
 from binlane.plan.window_plan import LaneFile, TableCounts, WindowPlan
 from binlane.schema.dependencies import SchemaFacts
 from binlane.schema.model import Schema
@@ -82,6 +82,7 @@ def merge_window(
     window, earlier = ScannedWindow.of(scans), ScannedWindow.of(carried)
     pairs = pair(window.prepared, window.resolved, earlier.prepared, manifest.done)
     check_halves(window, pairs)
+    check_names(window, pairs, schema)
     return _merged(manifest, window, earlier, pairs, settings, schema)
 
 

@@ -11,6 +11,10 @@ if all tables are transactional on the target, and by the log on the source (``x
 halves must be in one window for that: extraction ends a window before such a transaction that has not ended
 (``source.xa_statements``).
 
+Rows are written under the name that their table had at the XA PREPARE. No server of today lets another transaction
+rename or drop the table before the end; MariaDB before 10.6.9 does when the connection has ended, and MySQL 5.7 behind
+a restart.
+
 The source's engines decide what a statement has changed at once, and the merge of scans knows the target's alone: where
 it matters, and the log does not tell, it names the tables, which must be of one kind on both servers
 (``precheck.storage_engines``).
@@ -88,6 +92,47 @@ def check_halves(window: ScannedWindow, pairs: Pairs) -> None:
                 "a prepared XA transaction with statements, whose end is in another window,",
                 "if [filter] left the statements out when it was prepared, put it back until this window is finished; ",
             )
+
+
+def check_names(window: ScannedWindow, pairs: Pairs, schema: Schema) -> None:
+    """Raises UnsupportedEventError for rows of a table that a DDL of the window renames, drops or exchanges between the
+    XA PREPARE and the end: on the source they are in the table that has another name by then."""
+    waiting = [(end, each) for end, each in pairs.commits.items() if each is not None]
+    waiting += [(None, each) for each in pairs.carried_out]
+    if not any(each.tables for _, each in waiting):
+        return
+    table, here = schema.letter_case.table, {each.group.seqno for each in window.prepared}
+    moving = {
+        described: _moved(described, schema)
+        for described in window.classes
+        if any(statement.facts.commits_implicitly for statement in described.statements)
+    }
+    seqnos, places = window.transactions(moving)
+    by_place = list(moving.values())
+    moves = [(seqno, by_place[place]) for seqno, place in zip(seqnos.tolist(), places.tolist(), strict=True)]
+    for end, prepared in waiting:
+        names = {table(each): each for each in prepared.tables}
+        begin = prepared.group.seqno if prepared.group.seqno in here else 0
+        for seqno, moved in moves:
+            if seqno < begin or (end is not None and seqno > end):
+                continue
+            found = sorted(str(names[key]) for key in moved & names.keys())
+            if found:
+                raise _refused(
+                    prepared,
+                    f"rows of {', '.join(found)}, which the DDL of seqno {seqno} renames, drops or exchanges before "
+                    "the transaction ends,",
+                    "begin the channel again behind it, see `Begin a channel again` in docs/recovery.md; ",
+                )
+
+
+def _moved(described: TransactionClass, schema: Schema) -> frozenset[TableKey]:
+    """The names that mean another table, or none, behind the statements, as ``schema.letter_case`` compares them."""
+    facts = [statement.facts for statement in described.statements]
+    renamed = (key for each in facts for pair in each.moves for key in pair)
+    return frozenset(
+        map(schema.letter_case.table, (*renamed, *(k for each in facts for k in each.dropped | each.replaced)))
+    )
 
 
 def _refused(prepared: XaPrepareScan, what: str, advice: str = "") -> UnsupportedEventError:

@@ -241,3 +241,34 @@ def test_a_rollback_runs_the_statements_that_the_source_may_have_kept(
     found = filtered([half, ends(2, "ROLLBACK", "x")], CHOSEN, columnar=columnar, schema=TRANSACTIONAL)
     assert found.plan.undone == named
     assert len(written(found, 1)) == (3 if named else 0)
+
+
+RENAMED, OTHERS = "RENAME TABLE a.t TO a.u, a.n TO a.t", "RENAME TABLE a.o TO a.p"
+
+
+@EACH
+@pytest.mark.parametrize("ddl", [RENAMED, "DROP TABLE t", "CREATE OR REPLACE TABLE t (a INT)"])
+@pytest.mark.parametrize("cuts", [(), (2,)])
+def test_rows_of_a_table_that_has_another_name_at_the_commit_are_refused(
+    ddl: str, cuts: tuple[int, ...], columnar: bool
+) -> None:
+    log = [rows(1, "b"), prepare(2, "x", "a"), alone(3, ddl), ends(4, "COMMIT", "x"), rows(5, "b")]
+    match = r"XA PREPARE of X'78'.*: rows of a\.t, which the DDL of seqno 3 renames, drops or exchanges before"
+    with pytest.raises(UnsupportedEventError, match=match):
+        filtered(log, CHOSEN, cuts=cuts, columnar=columnar)
+    # not ended in this window, which may come later
+    with pytest.raises(UnsupportedEventError, match=match):
+        filtered(log[:3], CHOSEN, columnar=columnar)
+    for passed in (
+        [rows(1, "b"), prepare(2, "x", "a"), alone(3, OTHERS), ends(4, "COMMIT", "x")],
+        [rows(1, "b"), prepare(2, "x", "a"), alone(3, ddl), ends(4, "ROLLBACK", "x")],
+        [alone(1, ddl), prepare(2, "x", "a"), ends(3, "COMMIT", "x"), alone(4, ddl)],
+    ):
+        filtered(passed, CHOSEN, columnar=columnar)
+
+
+@EACH
+def test_rows_that_an_earlier_window_has_prepared_are_refused_as_well(columnar: bool) -> None:
+    carried = [prepare(1, "x", "a")]
+    with pytest.raises(UnsupportedEventError, match=r"rows of a\.t, which the DDL of seqno 1 renames"):
+        filtered([alone(1, RENAMED), ends(2, "COMMIT", "x")], CHOSEN, columnar=columnar, carried=carried)
