@@ -34,7 +34,7 @@ from binlane.servers.engines import engine_of, in_background, kept_connections
 from binlane.source.identity import Start
 from binlane.source.server import translated
 from binlane.state.channels import Channel, read_channel
-from binlane.state.records.databases import known_databases
+from binlane.state.records.databases import known_databases, other_writers
 from binlane.state.records.verifications import (
     AS_BEFORE,
     DRIFT,
@@ -45,6 +45,7 @@ from binlane.state.records.verifications import (
     without_key,
 )
 from binlane.state.window_folders import WindowFolders
+from binlane.verify.definitions.lost_databases import with_lost_databases
 from binlane.verify.definitions.visibility import UnseenObjects, Visibility, without_unseen
 from binlane.verify.outcome import Options, Outcome
 from binlane.verify.rows.pairing import with_way_out
@@ -97,7 +98,7 @@ class ComparedServers:
     """The watermark."""
     pair: Pair
     schemas: tuple[Schema, Schema]
-    """Source and target."""
+    """Source and target; the source's databases with those that it has lost (``with_lost_databases``)."""
     standing: Channel
     """The channel before ``schemas`` were read."""
     visibility: Visibility
@@ -129,6 +130,7 @@ def compared_servers(channel: ChannelConfig, endpoints: Endpoints) -> Iterator[C
         with read, in_background(ask_source) as answer, engine.connect() as asked:
             theirs, their_grants = read_schema(asked), read_grants(asked)
             known = known_databases(asked, channel.name)
+            others = [name for name, _ in other_writers(asked, channel.name, known)]
             ours, our_grants = answer()
 
         def holds(is_source: bool, privilege: str, database: str) -> bool:
@@ -139,6 +141,7 @@ def compared_servers(channel: ChannelConfig, endpoints: Endpoints) -> Iterator[C
 
         visibility, rules = Visibility(holds, shows), rules_of(channel, theirs)
         seen, unseen = without_unseen((ours, theirs), rules, visibility, known, channel.apply.allow_unseen)
+        seen = with_lost_databases(*seen, rules, known, others), seen[1]
         yield ComparedServers(endpoints, start, pair, seen, standing, visibility, unseen)
 
 

@@ -36,7 +36,7 @@ class Tables:
 def pair(source: Schema, target: Schema, channel: ChannelRules = AS_LOGGED) -> Tables:
     """All tables of the source's databases that the channel takes, from either server.
 
-    Databases that exist only on the target do not belong to the channel.
+    A database that exists only on the target belongs to the channel if ``source.databases`` names it.
     """
     selection, renaming = channel.selection, channel.renaming
     both: dict[TableKey, ComparedTable] = {}
