@@ -97,7 +97,9 @@ def check_halves(window: ScannedWindow, pairs: Pairs) -> None:
 def check_names(window: ScannedWindow, pairs: Pairs, schema: Schema) -> None:
     """Raises UnsupportedEventError for rows of a table that a DDL of the window renames, drops or exchanges between the
     XA PREPARE and the end: on the source they are in the table that has another name by then."""
-    waiting = [(end, each) for end, each in pairs.commits.items() if each is not None]
+    waiting: list[tuple[int | None, XaPrepareScan]] = [
+        (end, each) for end, each in pairs.commits.items() if each is not None
+    ]
     waiting += [(None, each) for each in pairs.carried_out]
     if not any(each.tables for _, each in waiting):
         return

@@ -2,7 +2,8 @@
 
 No session has these: MariaDB ``Rows_log_event::do_apply_event`` and ``Table_map_log_event::do_apply_event``
 (sql/log_event_server.cc), MySQL ``ignored_error_code`` (sql/log_event.cc) take the server's own. Settings that are for
-replica threads alone (``replicate_do_db``) are not among them. The trial ``test_session_globals`` sets every variable.
+replica threads alone (``replicate_do_db``) are not among them. The trials ``test_session_globals`` and
+``test_start_options`` set every variable, and every option at the start.
 """
 
 from __future__ import annotations
