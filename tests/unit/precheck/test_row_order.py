@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from time import process_time
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -117,7 +117,7 @@ def function(name: str, text: str) -> Program:
 INSERTING, DELETING = "INSERT INTO c (id, n) VALUES (NEW.n, NEW.m)", "DELETE FROM c WHERE id = NEW.n"
 ONE, TWO = "UPDATE c SET n = n + 1 WHERE id = NEW.n", "UPDATE c SET n = 5 WHERE id = NEW.m"
 OF_ROWS: Final = "INSERT INTO fired SELECT * FROM s"
-TOGETHER: Final = {
+TOGETHER: Final[dict[str, tuple[Any, ...]]] = {
     "triggers of one event": (OF_ROWS, trigger("fired", ONE, name="a"), trigger("fired", TWO, name="b")),
     "a trigger behind another one's change": (
         OF_ROWS,
