@@ -159,13 +159,14 @@ class RowOrder:
     def behind(self) -> Iterator[Finding]:
         """What is behind statements."""
         every = self.every_body
+        whole = ((at, self.others(at)) for at in range(len(every)))
         # what a statement runs is a part of what the window does
-        felt = [at for at, body in enumerate(every) if self.parts(body, self.others(at))]
-        wanted = sorted({*felt, *(other for at in felt for other in self.others(at))})
-        known = dict[tuple[int, frozenset[int]], Sequence[BodyPart]]()
+        known = {each: found for each in whole if (found := self.parts(every[each[0]], each[1]))}
+        felt = frozenset(at for at, _ in known)
+        wanted = sorted(felt.union(*(others for _, others in known)))
         for text, logged, places in running_statements(self.situation, [every[at] for at in wanted]):
             run = frozenset(wanted[place] for place in places)
-            for at in sorted(run.intersection(felt)):
+            for at in sorted(run & felt):
                 others = run & self.others(at)
                 if (at, others) not in known:
                     known[at, others] = self.parts(every[at], others)
