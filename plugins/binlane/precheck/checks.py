@@ -26,6 +26,7 @@ from binlane.precheck.bodies import (
     other_versions,
     row_order,
     tables_behind,
+    unread_bodies,
     unsafe_bodies,
 )
 from binlane.precheck.results import has_left_programs, keep_for_lanes, keep_for_next_window
@@ -122,6 +123,7 @@ CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {
     "other-versions": other_versions.check_other_versions,
     "unsafe-statements": statements.check_unsafe,
     "unsafe-bodies": unsafe_bodies.check_unsafe_bodies,
+    "unread-bodies": unread_bodies.check_unread_bodies,
     "row-order": row_order.check_row_order,
     "numbers-between": numbers_between.check_numbers,
     "equal-documents": equal_documents.check_equal_documents,
@@ -184,7 +186,7 @@ OF_OVERWRITING: Final = frozenset({"unlogged-lengths"})
 Lanes look at the rest themselves (``apply.rows.computed_values``, ``apply.rows.conflict_overwrite``)."""
 
 
-OF_PROGRAMS: Final = frozenset({"account-programs", "function-names", "unsafe-bodies"})
+OF_PROGRAMS: Final = frozenset({"account-programs", "function-names", "unread-bodies", "unsafe-bodies"})
 """What has been looked at of routines and views that statements reach, when ``reached.json`` is written."""
 
 

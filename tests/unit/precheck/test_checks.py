@@ -296,6 +296,10 @@ WINDOWS: Final[Mapping[str, tuple[Situation, str]]] = {
         with_statement("INSERT INTO t VALUES (1)", Program(KEY, "trigger", "SET @x = UUID()", name="x")),
         "binlog.000007:4711: statement of seqno 5, INSERT INTO t VALUES (1)",
     ),
+    "unread-bodies": (
+        with_statement("INSERT INTO t VALUES (1)", Program(KEY, "trigger", "SHOW TABLES", name="x")),
+        "binlog.000007:4711: statement of seqno 5, INSERT INTO t VALUES (1)",
+    ),
     "session-variables": (
         with_source(
             situation(

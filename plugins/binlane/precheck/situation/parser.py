@@ -67,7 +67,9 @@ _MOST_BYTES: Final = 4 << 20
 """Of the statements that are kept, one of each form."""
 _NOT_LOCKED: Final = 1100
 """ER_TABLE_NOT_LOCKED."""
+_WRITES: Final = re.compile(rb"\s*(?:INSERT|REPLACE|UPDATE|DELETE|LOAD)\b", re.IGNORECASE)
 _SETS: Final = re.compile(rb"\s*SET\s+(?:GLOBAL\b|@)", re.IGNORECASE)
+_VIEW: Final = re.compile(rb"\bVIEW\b", re.IGNORECASE)
 _THERE: Final = "mysql"
 """A database of every server."""
 _NO_PRIVILEGE: Final = 1227
@@ -261,7 +263,7 @@ class StatementJudge:
         facts = statement_facts(statement, context, self.session.flavor)
         if _prepares_no_query(statement, facts):
             return True
-        return self._opens_nothing and _reaches_a_table(facts)
+        return self._opens_nothing and _reaches_a_table(statement, facts)
 
     def _enter(self, context: SessionContext, statement: bytes) -> bool:
         """Give the session what a parser asks for of the statement's; False if the target cannot have it."""
@@ -352,8 +354,11 @@ def _prepares_no_query(statement: bytes, facts: StatementFacts) -> bool:
     return is_definition or facts.kind is StatementKind.TRANSACTION
 
 
-def _reaches_a_table(facts: StatementFacts) -> bool:
+def _reaches_a_table(statement: bytes, facts: StatementFacts) -> bool:
     """Whether a server opens a table of a user, or the one that it makes, before anything else that is in the text."""
+    if facts.kind is StatementKind.UNKNOWN:
+        # of other definitions no query is prepared, and CREATE TABLE .. SELECT begins with its own table
+        return (facts.commits_implicitly and not _VIEW.search(statement)) or bool(_WRITES.match(statement))
     if facts.views:
         return any(not is_system(key.database) for key in facts.tables - facts.views)
     return facts.create_select or bool(facts.written)

@@ -53,7 +53,7 @@ def _analyze(sql: str, database: str | None, dialect: Dialect) -> StatementFacts
         lex(sql, dialect, tokens)
         while tokens and is_symbol(tokens[-1], ";"):
             tokens.pop()
-        _read(tokens, reading)
+        read_tokens(tokens, reading)
         facts = reading.facts()
     except Unreadable as unreadable:
         facts = _unknown(tokens, str(unreadable), reading)
@@ -76,7 +76,7 @@ def last_word(sql: str, *, database: str | None, dialect: Dialect) -> str:
     while tokens and is_symbol(tokens[-1], ";"):
         tokens.pop()
     try:
-        _read(tokens, FactsBuilder(dialect, database or None))
+        read_tokens(tokens, FactsBuilder(dialect, database or None))
     except Unreadable as unreadable:
         return unreadable.word
     except RecursionError:
@@ -95,7 +95,7 @@ def _asks_for_database(tokens: Sequence[Token], facts: StatementFacts) -> bool:
 _cached = functools.lru_cache(maxsize=4096)(_analyze)
 
 
-def _read(tokens: list[Token], reading: FactsBuilder) -> None:
+def read_tokens(tokens: Sequence[Token], reading: FactsBuilder) -> None:
     cursor = Cursor(tokens)
     if reading.dialect.flavor is Flavor.MARIADB:
         clause = clause_of(tokens)
