@@ -31,6 +31,10 @@ _TODO: Final = (
     "no plan job of binlane writes it, so another program has changed the window's files: find out who can write to "
     "the work folder, remove the window's folder there, and run again: the same files are made from the log"
 )
+_TODO_READ: Final = (
+    "of a source of the other family: write it there in another form, or log such changes as rows (binlog_format=MIXED "
+    f"or ROW); otherwise {_TODO}"
+)
 _LOGGED: Final = "a kind of statement that servers log"
 _READ: Final = "a statement that binlane reads to its end, by the rules of the target's family"
 _UNREAD: Final = "a statement in a character set that is not read"
@@ -89,6 +93,6 @@ def _finding(logged: LaneStatement, expected: str, found: str) -> Finding:
         f"{header.source}: statement of seqno {header.first_seqno}, GTID {header.gtid or '-'}, {text}",
         expected,
         found,
-        _TODO,
+        _TODO_READ if expected == _READ else _TODO,
         header.first_seqno,
     )
