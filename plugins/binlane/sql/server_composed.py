@@ -72,6 +72,9 @@ _WHAT_TO_DO: Final = (
     "(skip it, and make it on the target by hand or on the source from a client with SET NAMES utf8mb4 and without "
     "NO_BACKSLASH_ESCAPES)"
 )
+_OTHERWISE: Final = (
+    "(skip it, and make the table on the target by hand; one made for a query can be made in two statements)"
+)
 
 
 def without_transaction_clause(sql: bytes) -> bytes:
@@ -128,17 +131,24 @@ def spelled_twice(sql: bytes, context: SessionContext, flavor: Flavor, *, compos
     return None
 
 
-def hidden_clause(sql: bytes, context: SessionContext, flavor: Flavor) -> str | None:
-    """What follows an option that the server has printed as it was given, in a table's text of its own; None if nothing
-    does. MariaDB prints folders so, MySQL the secondary engine: each as the last option. So a quote in a folder's name
-    ends it, and behind it is a clause that the source has not executed."""
-    if _LIKE_COMPOSED.match(sql) is None:
+def hidden_clause(sql: bytes, context: SessionContext, flavor: Flavor, *, composed: bool = False) -> str | None:
+    """What a table's text has that the source may not have executed, if the server may have written it; None if it has
+    nothing. ``composed``: the server wrote it, whatever its form is.
+
+    A server prints a few parts as they were given: MariaDB folders, options of engines and the names of foreign keys,
+    MySQL the secondary engine. Each can end where its owner wants it to, with any clause behind it. The server writes
+    no query into such a text.
+    """
+    if not composed and _LIKE_COMPOSED.match(sql) is None:
         return None
     try:
         words = words_of(sql, context, flavor)
     except Unreadable:
         # such a text is refused anyway
         return None
+    # few windows have such a text
+    from binlane.sql.parse.shown_table import behind_option, printed_keys, query_part
+
     depth = 0
     for at, token in enumerate(words.tokens):
         depth += is_symbol(token, "(") - is_symbol(token, ")")
@@ -146,6 +156,19 @@ def hidden_clause(sql: bytes, context: SessionContext, flavor: Flavor) -> str | 
             behind = words.tokens[value + 1].upper if value + 1 < len(words.tokens) else ""
             if behind not in _AS_GIVEN[token.upper]:
                 return f"a table whose {token.upper} hides a clause behind it (write that option last)"
+    if (flavor is Flavor.MARIADB or composed) and (word := query_part(words.tokens)) is not None:
+        return f"a table in the form in which a server logs it, with {word}, which hides in a part of it {_OTHERWISE}"
+    if flavor is Flavor.MYSQL:
+        return None
+    if (word := behind_option(words.tokens)) is not None:
+        return f"a table whose options hide a clause behind them ({word}; write the options of its engine last)"
+    text = sql.decode("latin-1")
+    if (
+        composed
+        and "FOREIGN KEY (" in text
+        and not text.count("FOREIGN KEY") == text.count("REFERENCES") == printed_keys(text)
+    ):
+        return f"a table whose foreign keys hide a clause behind them {_OTHERWISE}"
     return None
 
 

@@ -147,6 +147,37 @@ def test_a_clause_behind_an_option_as_it_was_given_is_found_whatever_the_name_s_
             assert hidden_clause(table + last, context(UTF8MB4, mode), flavor) is None, table
 
 
+HEAD = b"CREATE TABLE `t` (\n  `a` int(11) DEFAULT NULL"
+TAIL = b"\n) ENGINE=InnoDB DEFAULT CHARSET=latin1"
+FOREIGN = b",\n  KEY `a` (`a`),\n  CONSTRAINT `%s` FOREIGN KEY (`a`) REFERENCES `p` (`a`) ON DELETE SET NULL"
+HIDING = [
+    HEAD + TAIL + b" `foo`=y AS SELECT s AS a FROM other.secret -- ",
+    HEAD + TAIL + b" foo=y AS SELECT s AS a FROM other.secret -- ",
+    HEAD + TAIL + b" `foo`='y' TABLE other.secret",
+    HEAD + TAIL + b" `foo`=1 LIKE other.secret",
+    HEAD + TAIL + b" `foo`=y ENGINE=MRG_MyISAM UNION=(other.t)",
+    HEAD + b" `foo`=y,\n  CONSTRAINT `x` FOREIGN KEY (`a`) REFERENCES `other`.`t` (`a`)" + TAIL,
+    HEAD + b",\n  VECTOR KEY `v` (`v`) `DISTANCE`=cosine)ENGINE=MRG_MyISAM UNION=(other.t)" + TAIL,
+    HEAD + b" `foo`=y DEFAULT nextval(`other`.`s`)" + TAIL,
+    HEAD + FOREIGN % b"x` CHECK(1))AS SELECT s AS a FROM other.secret/*" + TAIL + b" COMMENT='*/-- '",
+    HEAD + FOREIGN % b"x`)ENGINE=MRG_MyISAM UNION=(other.t)/*" + TAIL + b" COMMENT='*/-- '",
+    HEAD + FOREIGN % b"x`,c int REFERENCES other.t (a),\n  CONSTRAINT `y" + TAIL,
+]
+SHOWN = [
+    HEAD + b" `x`=1,\n  `b` int `y`='z'" + TAIL + b" COMMENT='FROM' `ENCRYPTED`=YES `PAGE_COMPRESSED`=1 `q`='a''b'",
+    HEAD + TAIL + b" `ENCRYPTED`=YES WITH SYSTEM VERSIONING\n PARTITION BY LIST (`a`)\n(PARTITION `p` VALUES IN (1))",
+    HEAD + b",\n  VECTOR KEY `v` (`v`) `M`=8 `DISTANCE`=cosine" + FOREIGN % b"x" + TAIL,
+    HEAD + FOREIGN % b"x``y" + FOREIGN % b"z" + TAIL + b" ROW_FORMAT=DYNAMIC",
+]
+
+
+def test_a_text_that_the_server_wrote_names_no_table_behind_a_part_as_it_was_given() -> None:
+    for sql in HIDING:
+        assert hidden_clause(sql, context(UTF8MB4), MARIADB, composed=True) is not None, sql
+    for sql in SHOWN:
+        assert hidden_clause(sql, context(UTF8MB4), MARIADB, composed=True) is None, sql
+
+
 def test_a_table_in_a_transaction_of_rows_is_the_server_s_text_whatever_the_name_s_form_is() -> None:
     for name in NAMES:
         assert is_composed_table(b"CREATE OR REPLACE TABLE " + name + b" (\n  a int\n)")

@@ -218,10 +218,12 @@ class _Dissection:
     _locale: int | None = None
     _in_group: bool = False
     """MariaDB: more events follow a DDL in its transaction; only CREATE TABLE ... SELECT is logged so."""
+    _has_rows: bool = False
 
     def parts(self, transaction: Transaction) -> Iterator[Part]:
         is_mariadb = self.log.format.flavor is Flavor.MARIADB
         self._in_group = is_mariadb and transaction.ending is not Ending.STANDALONE
+        self._has_rows = self._in_group and any(event.header.type_code in ROWS_KINDS for event in transaction.events)
         if transaction.ending is not Ending.XA_PREPARE:
             # a prepared transaction may be kept until a later window, without the rest of its log
             self._files.later = self.log.loads
@@ -454,11 +456,14 @@ class _Dissection:
             _refuse(event, self.log, "LOAD DATA without the events of its file")
         if (refusal := error_outcome.refusal(query, facts, self.log.format.flavor, self.log.target)) is not None:
             _refuse(event, self.log, refusal)
-        composed = facts.rows_follow or (self._in_group and not facts.create_select and is_composed_table(query.sql))
+        composed = facts.rows_follow or (
+            self._in_group and (self._has_rows or not facts.create_select) and is_composed_table(query.sql)
+        )
         spelled = spelled_twice(query.sql, query.context, self.log.format.flavor, composed=composed)
         if spelled is not None:
             _refuse(event, self.log, spelled)
-        if (hidden := hidden_clause(query.sql, query.context, self.log.format.flavor)) is not None:
+        hidden = hidden_clause(query.sql, query.context, self.log.format.flavor, composed=composed)
+        if hidden is not None:
             _refuse(event, self.log, hidden)
         if (engine := _engine_elsewhere(query, self.log.format.flavor)) is not None:
             _refuse(event, self.log, f"a table whose rows are elsewhere (ENGINE {engine}) {_WAY_ON_OF_ENGINES},")
@@ -602,6 +607,7 @@ def statement_facts(sql: bytes, context: SessionContext, flavor: Flavor) -> Stat
         database=context.database,
         sql_mode_ansi_quotes=dialect.ansi_quotes,
         no_backslash_escapes=dialect.no_backslash_escapes,
+        oracle=dialect.oracle,
         flavor=flavor,
     )
     if not is_read(sql, context):
