@@ -55,6 +55,7 @@ _FIRST_WORD: Final = re.compile(rb"[\s(]*[A-Za-z]*")
 
 _ANSI_QUOTES: Final = 0x4
 _NO_BACKSLASH_ESCAPES: Final = 0x100000
+_ORACLE: Final = 0x200
 """Bits of the logged sql_mode, the same on both servers."""
 MODES_OF_TEXT: Final = {"ANSI_QUOTES": _ANSI_QUOTES, "NO_BACKSLASH_ESCAPES": _NO_BACKSLASH_ESCAPES}
 """The modes that decide how a text is split into tokens."""
@@ -75,7 +76,9 @@ def is_utf8_client(context: SessionContext) -> bool:
 def dialect_of(context: SessionContext, flavor: Flavor) -> Dialect:
     """The lexer's rules for a statement of that session. Names of combinations (ANSI, MSSQL ...) decide nothing: a
     server logs the modes that it has made of one, and no session is sent another (``sql_modes.settable``)."""
-    return Dialect(flavor, bool((context.sql_mode or 0) & _ANSI_QUOTES), has_plain_backslashes(context))
+    mode = context.sql_mode or 0
+    is_oracle = flavor is Flavor.MARIADB and bool(mode & _ORACLE)
+    return Dialect(flavor, bool(mode & _ANSI_QUOTES), has_plain_backslashes(context), is_oracle)
 
 
 def dialect_in(sql_mode: str, flavor: Flavor) -> Dialect:
@@ -89,7 +92,8 @@ def definition_context(sql_mode: str, client: str = "utf8mb4") -> SessionContext
     modes = sql_mode.upper().split(",")
     quotes = 0 if _ANSI.isdisjoint(modes) else _ANSI_QUOTES
     escapes = _NO_BACKSLASH_ESCAPES if "NO_BACKSLASH_ESCAPES" in modes else 0
-    return SessionContext(sql_mode=quotes | escapes, charset_client=charset_id(client.lower()))
+    oracle = _ORACLE if "ORACLE" in modes else 0
+    return SessionContext(sql_mode=quotes | escapes | oracle, charset_client=charset_id(client.lower()))
 
 
 def client_charset(context: SessionContext) -> str:

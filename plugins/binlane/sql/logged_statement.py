@@ -97,6 +97,7 @@ class LoggedText:
             database=self.context.database,
             sql_mode_ansi_quotes=dialect.ansi_quotes,
             no_backslash_escapes=dialect.no_backslash_escapes,
+            oracle=dialect.oracle,
             flavor=self.flavor,
         )
 

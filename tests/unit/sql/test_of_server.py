@@ -6,7 +6,7 @@ import pytest
 
 from binlane.model import Flavor
 from binlane.sql.parse.lexer import Dialect, Token, Unreadable, lex
-from binlane.sql.programs.of_server import LeftOut, changed_data, kept_database, own_value
+from binlane.sql.programs.of_server import LeftOut, changed_data, kept_database, own_value, value_of_server
 
 ASKING = [
     ("SET @x = `is_free_lock`('x')", "IS_FREE_LOCK()"),
@@ -67,6 +67,14 @@ def test_what_is_a_server_s_or_an_account_s_own_is_named(body: str, found: str, 
 @pytest.mark.parametrize("body", ALIKE)
 def test_what_the_log_has_or_is_alike_everywhere_is_not(body: str, flavor: Flavor) -> None:
     assert own_value(tokens(body), flavor, by_definer=False) is None
+
+
+@pytest.mark.parametrize("value", ["ROWNUM", "SYSDATE", "s.currval", "app.s.nextval"])
+def test_what_oracle_calls_without_parentheses_is_found_in_bodies(value: str) -> None:
+    body = tokens(f"BEGIN UPDATE t SET a = {value}; END")
+    for find in (own_value, value_of_server):
+        assert find(body, Flavor.MARIADB, by_definer=True, oracle=True) is not None
+        assert find(body, Flavor.MARIADB, by_definer=True) is None
 
 
 @pytest.mark.parametrize("name", ["mysql", "`MySQL`", "performance_schema", "binlane", "`BINLANE` "])

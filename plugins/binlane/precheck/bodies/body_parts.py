@@ -12,6 +12,7 @@ from binlane.model import ItemKind, SessionContext, TableKey
 from binlane.precheck.situation.situation import Situation, programs_made_by
 from binlane.precheck.statements.window_statements import ReachingStatement, reaching_statements
 from binlane.schema.programs import PARAMETERS, SECURITY, Program
+from binlane.sql.charset import dialect_in
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.facts import StatementKind
@@ -68,6 +69,8 @@ class Body(NamedTuple):
     """Whether its ``sql_mode`` has ONLY_FULL_GROUP_BY; None for a view, which has that of the statement."""
     parameters: Sequence[Token] = ()
     """Of a routine whose text is the body alone, with the texts of numbers: ``IN x int, IN y int``."""
+    oracle: bool = False
+    """It is of MariaDB's sql_mode ORACLE."""
 
 
 Find: TypeAlias = Callable[[Body], Iterator[BodyPart]]
@@ -188,6 +191,7 @@ def bodies(situation: Situation) -> Iterator[Body]:
                 is_before,
                 is_full,
                 parameters or (),
+                dialect_in(each.sql_mode, flavor).oracle,
             )
     for text in situation.every_text:
         for key, database in programs_made_by(text):
@@ -204,6 +208,7 @@ def bodies(situation: Situation) -> Iterator[Body]:
                 name=name,
                 is_before=is_before,
                 full_group_by=None if key in text.facts.views else has_full_group_by(text.context),
+                oracle=text.dialect.oracle,
             )
 
 

@@ -82,7 +82,8 @@ def _bodies(situation: Situation, *, is_allowed: bool) -> Iterator[Finding]:
             return
         if is_allowed:
             return
-        what = value_of_server(body.tokens, flavor, by_definer=body.by_definer) or limit_of(body.tokens)
+        what = value_of_server(body.tokens, flavor, by_definer=body.by_definer, oracle=body.oracle)
+        what = what or limit_of(body.tokens)
         if what is None and situation.target.flavor is not flavor:
             what = other_answer(body.tokens)
         if what is not None:

@@ -26,6 +26,7 @@ from binlane.schema.letter_case import lower
 from binlane.schema.programs import SECURITY, Program
 from binlane.servers.names import among, values_of
 from binlane.shards.selection import Extent
+from binlane.sql.charset import dialect_in
 from binlane.sql.logged_kinds import SYSTEM_TABLES
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.facts import StatementKind
@@ -317,14 +318,14 @@ def _of_program(program: Program, flavor: Flavor) -> Difference | None:
     if tokens is None:
         return _with(difference, "a text that the account may not read", is_hidden=True)
     by_definer = program.kind == "trigger" or program.facts.get(SECURITY) != _INVOKER
-    what = own_value(tokens, flavor, by_definer=by_definer)
+    what = own_value(tokens, flavor, by_definer=by_definer, oracle=dialect_in(program.sql_mode, flavor).oracle)
     return None if what is None else _with(difference, what)
 
 
 def _of_text(text: LoggedText, flavor: Flavor) -> Iterator[Difference]:
     words: Sequence[str] = text.words
     for key, _ in programs_made_by(text):
-        what = own_value(text.tokens, flavor, by_definer=OF_INVOKER.isdisjoint(words))
+        what = own_value(text.tokens, flavor, by_definer=OF_INVOKER.isdisjoint(words), oracle=text.dialect.oracle)
         if what is not None:
             is_trigger = key in text.facts.triggered
             yield _with(Difference(key, f"{text.where}", "", "", is_trigger=is_trigger), what)

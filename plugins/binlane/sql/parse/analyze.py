@@ -34,6 +34,7 @@ def analyze(
     database: str | None,
     sql_mode_ansi_quotes: bool = False,
     no_backslash_escapes: bool = False,
+    oracle: bool = False,
     flavor: Flavor,
 ) -> StatementFacts:
     """The facts of ``sql``. ``database``: the session's default database; None or empty (as in events): none.
@@ -41,7 +42,7 @@ def analyze(
     Never raises: a text that is not read exactly has the kind UNKNOWN and a reason.
     """
     default = None if database == "" else database
-    dialect = Dialect(flavor, sql_mode_ansi_quotes, no_backslash_escapes)
+    dialect = Dialect(flavor, sql_mode_ansi_quotes, no_backslash_escapes, oracle)
     read = _cached if len(sql) <= _CACHED_LENGTH else _analyze
     return read(sql, default, dialect)
 
@@ -61,7 +62,7 @@ def _analyze(sql: str, database: str | None, dialect: Dialect) -> StatementFacts
         facts = _unknown(tokens, "nested too deeply", reading)
     if database is not None and _asks_for_database(tokens, facts):
         facts = replace(facts, default_database=database)
-    unsafe = unsafe_part(tokens, facts, dialect.flavor)
+    unsafe = unsafe_part(tokens, facts, dialect.flavor, oracle=dialect.oracle)
     return facts if unsafe is None else replace(facts, unsafe=unsafe)
 
 

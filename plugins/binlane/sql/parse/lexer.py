@@ -70,6 +70,8 @@ class Dialect(NamedTuple):
     flavor: Flavor
     ansi_quotes: bool = False
     no_backslash_escapes: bool = False
+    oracle: bool = False
+    """MariaDB's sql_mode ORACLE, in which some functions are called without parentheses."""
 
 
 WORD_CHARS: Final = r"0-9A-Za-z_$\x80-\U0010ffff"

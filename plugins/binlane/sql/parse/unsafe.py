@@ -61,17 +61,20 @@ _OF_FAMILY: Final = {
 }
 _LOGGED_VARIABLES: Final = frozenset(_LOGGED.split())
 _WITHOUT_CALL: Final = frozenset({"CURRENT_USER", "CURRENT_ROLE"})
+_IN_ORACLE: Final = frozenset({"ROWNUM", "SYSDATE"})
+_OF_SEQUENCE: Final = {"NEXTVAL": "NEXTVAL()", "CURRVAL": "LASTVAL()"}
 _SCOPES: Final = ("session.", "local.")
 
 
-def unsafe_part(tokens: Sequence[Token], facts: StatementFacts, flavor: Flavor) -> str | None:
-    """The first unsafe part of a statement that changes rows, or None. Tokens as ``lexer.lex`` gives them."""
+def unsafe_part(tokens: Sequence[Token], facts: StatementFacts, flavor: Flavor, *, oracle: bool = False) -> str | None:
+    """The first unsafe part of a statement that changes rows, or None. Tokens as ``lexer.lex`` gives them. ``oracle``:
+    under MariaDB's sql_mode ORACLE."""
     if facts.kind is StatementKind.DDL and (altered := _altered(tokens)):
-        return _unsafe_definition(altered, facts) or _unsafe_default(altered, flavor)
+        return _unsafe_definition(altered, facts) or _unsafe_default(altered, flavor, oracle=oracle)
     if not facts.may_change_rows:
         return None
     for at in range(len(tokens)):
-        if (found := of_server(tokens, at, flavor)) is not None:
+        if (found := of_server(tokens, at, flavor, oracle=oracle)) is not None:
             return found
     words = _Words.of(tokens, facts)
     form = next((name for name, is_one in UNSAFE_FORMS.items() if is_one(words)), None)
@@ -201,8 +204,9 @@ def _unsafe_definition(tokens: Sequence[Token], facts: StatementFacts) -> str | 
     return None
 
 
-def of_server(tokens: Sequence[Token], at: int, flavor: Flavor) -> str | None:
-    """The function or variable at a token, if its value is the server's, the account's or the session's own."""
+def of_server(tokens: Sequence[Token], at: int, flavor: Flavor, *, oracle: bool = False) -> str | None:
+    """The function or variable at a token, if its value is the server's, the account's or the session's own.
+    ``oracle``: under MariaDB's sql_mode ORACLE."""
     token = tokens[at]
     if token.kind is TokenKind.VARIABLE and token.text.startswith("@@"):
         return unlogged_variable(token)
@@ -210,10 +214,32 @@ def of_server(tokens: Sequence[Token], at: int, flavor: Flavor) -> str | None:
     if token.kind not in (TokenKind.WORD, TokenKind.NAME):
         return None
     name = token.text.upper()
+    if flavor is Flavor.MARIADB and is_previous_value(tokens, at):
+        return "LASTVAL()"
+    if oracle and (called := _called_in_oracle(tokens, at)) is not None:
+        return called
     # its salt is random
     is_random = name == "ENCRYPT" and not _has_second_argument(tokens, at + 1)
     is_own = is_random or name in _OF_FAMILY[flavor]
     return f"{name}()" if is_own and _is_called(tokens, at) else None
+
+
+def is_previous_value(tokens: Sequence[Token], at: int) -> bool:
+    """Whether LASTVAL(name) begins there in the words of the standard: PREVIOUS VALUE FOR name."""
+    return [token.upper for token in tokens[at : at + 3]] == ["PREVIOUS", "VALUE", "FOR"]
+
+
+def _called_in_oracle(tokens: Sequence[Token], at: int) -> str | None:
+    """The function that sql_mode ORACLE calls at a token without parentheses: ``ROWNUM``, ``SYSDATE``, ``s.nextval``,
+    ``s.currval``. It has no columns of the first two names, but in quotes."""
+    name, behind = tokens[at].text.upper(), tokens[at + 1 : at + 2]
+    is_part = at > 0 and is_symbol(tokens[at - 1], ".")
+    if behind and is_symbol(behind[0], "(", "."):
+        return None
+    if is_part:
+        return _OF_SEQUENCE.get(name)
+    is_alias = at > 0 and tokens[at - 1].upper == "AS"
+    return f"{name}()" if tokens[at].upper in _IN_ORACLE and not is_alias else None
 
 
 def unlogged_variable(token: Token) -> str | None:
@@ -357,7 +383,7 @@ def is_refused_by_mysql(name: str) -> bool:
     return name.endswith(NEW_DEFAULT) and not name.startswith(("CONNECTION_ID()", "CURRENT_ROLE()"))
 
 
-def _unsafe_default(tokens: Sequence[Token], flavor: Flavor) -> str | None:
+def _unsafe_default(tokens: Sequence[Token], flavor: Flavor, *, oracle: bool) -> str | None:
     """The default of a column that an ALTER TABLE adds, if each server would fill the rows there are with other values:
     MariaDB runs and logs such a statement, MySQL with ``binlog_format = STATEMENT`` alone."""
     depth, adds, has_default = 0, False, False
@@ -378,6 +404,8 @@ def _unsafe_default(tokens: Sequence[Token], flavor: Flavor) -> str | None:
             or [each.upper for each in tokens[at : at + 3]] == ["NEXT", "VALUE", "FOR"]
         ):
             return f"{token.text.upper()}(){NEW_DEFAULT}"
+        elif has_default and (found := of_server(tokens, at, flavor, oracle=oracle)) is not None:
+            return f"{found}{NEW_DEFAULT}"
     return None
 
 

@@ -174,10 +174,10 @@ def described(what: str) -> str:
     return what if what.isupper() else f"a table of {what}"
 
 
-def own_value(tokens: Sequence[Token], flavor: Flavor, *, by_definer: bool) -> str | None:
+def own_value(tokens: Sequence[Token], flavor: Flavor, *, by_definer: bool, oracle: bool = False) -> str | None:
     """What in a body or a query may give another branch on another server; None if nothing does."""
     for at, token in enumerate(tokens):
-        found = of_server(tokens, at, flavor)
+        found = of_server(tokens, at, flavor, oracle=oracle)
         if found not in (None, _WITHOUT_BRANCH) and not (by_definer and found == _OF_DEFINER):
             return found
         if token.kind not in _NAMES:
@@ -407,10 +407,10 @@ def _is_change(tokens: Sequence[Token], at: int) -> bool:
     return False
 
 
-def value_of_server(tokens: Sequence[Token], flavor: Flavor, *, by_definer: bool) -> str | None:
+def value_of_server(tokens: Sequence[Token], flavor: Flavor, *, by_definer: bool, oracle: bool = False) -> str | None:
     """What in a body or a query gives another value on another server; None if nothing does."""
     for at, token in enumerate(tokens):
-        found = of_server(tokens, at, flavor)
+        found = of_server(tokens, at, flavor, oracle=oracle)
         if found not in (None, _WITHOUT_BRANCH) and not (by_definer and found == _OF_DEFINER):
             return found
         is_qualifier = at + 1 < len(tokens) and is_symbol(tokens[at + 1], ".")

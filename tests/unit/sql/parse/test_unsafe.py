@@ -82,7 +82,22 @@ OF_MARIADB = [
     ("ALTER IGNORE TABLE t ADD UNIQUE (a)", "ALTER IGNORE ... ADD UNIQUE"),
     ("ALTER ONLINE IGNORE TABLE t ADD b INT, ADD PRIMARY KEY (a)", "ALTER IGNORE ... ADD UNIQUE"),
     ("SET STATEMENT max_statement_time = 3 FOR UPDATE IGNORE t SET a = 1", "UPDATE IGNORE"),
+    ("INSERT INTO t VALUES (PREVIOUS VALUE FOR s)", "LASTVAL()"),
+    ("UPDATE t SET a = previous value for `a`.s WHERE id = 1", "LASTVAL()"),
+    ("ALTER TABLE t ADD n INT DEFAULT (PREVIOUS VALUE FOR s)", "LASTVAL() as the default of a new column"),
 ]
+IN_ORACLE = [
+    ("DELETE FROM t WHERE ROWNUM <= 5", "ROWNUM()"),
+    ("UPDATE t SET n = rownum", "ROWNUM()"),
+    ("INSERT INTO t SELECT a FROM u WHERE rownum < 3", "ROWNUM()"),
+    ("UPDATE t SET d = SYSDATE WHERE id = 1", "SYSDATE()"),
+    ("INSERT INTO t VALUES (1, SYSDATE + INTERVAL 1 DAY)", "SYSDATE()"),
+    ("CREATE OR REPLACE TABLE t AS SELECT SYSDATE AS d", "SYSDATE()"),
+    ("ALTER TABLE t ADD d DATETIME DEFAULT SYSDATE", "SYSDATE() as the default of a new column"),
+    ("INSERT INTO t VALUES (s.currval)", "LASTVAL()"),
+    ("INSERT INTO t VALUES (a.`s`.NextVal)", "NEXTVAL()"),
+]
+"""Only under MariaDB's sql_mode ORACLE."""
 SAFE = [
     "INSERT INTO mariadb_schema.uuid (a) VALUES (1)",
     "UPDATE t SET a = app.uuid(), b = x.mariadb_schema.uuid()",
@@ -142,6 +157,24 @@ def test_unsafe_parts_of_statements_are_named(sql: str, part: str, flavor: Flavo
 @pytest.mark.parametrize(("sql", "part"), OF_MARIADB)
 def test_unsafe_parts_that_mariadb_alone_has(sql: str, part: str) -> None:
     assert analyze(sql, database="a", flavor=Flavor.MARIADB).unsafe == part
+
+
+@pytest.mark.parametrize(("sql", "part"), IN_ORACLE)
+def test_functions_that_oracle_calls_without_parentheses(sql: str, part: str) -> None:
+    facts = analyze(sql, database="a", flavor=Flavor.MARIADB, sql_mode_ansi_quotes=True, oracle=True)
+    assert facts.unsafe == part
+    for flavor in Flavor:
+        assert analyze(sql, database="a", flavor=flavor, sql_mode_ansi_quotes=True).unsafe is None
+
+
+def test_columns_of_these_names_are_no_calls_in_oracle() -> None:
+    for sql in (
+        'UPDATE t SET "ROWNUM" = 1, b = t.rownum, c = "sysdate"',
+        "INSERT INTO t SELECT a AS rownum FROM rownum.u",
+        "INSERT INTO t VALUES (1, 'SYSDATE')",
+    ):
+        facts = analyze(sql, database="a", flavor=Flavor.MARIADB, sql_mode_ansi_quotes=True, oracle=True)
+        assert facts.unsafe is None, sql
 
 
 CALLS: Final = (
