@@ -25,7 +25,7 @@ from binlane.sql.words import words_of
 _CHANGES_ROWS: Final = re.compile(rb"(?:INSERT|REPLACE|UPDATE|DELETE)\b", re.I)
 _VARIABLES: Final = re.compile(rb"SET\s+STATEMENT\b", re.I)
 _VERBS: Final = frozenset({"CREATE", "ALTER"})
-_PROGRAMS: Final = frozenset({"PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE", "VIEW"})
+_PROGRAMS: Final = frozenset({"PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE", "VIEW", "LIBRARY"})
 _OBJECTS: Final = _PROGRAMS | {"TABLE", "DATABASE", "SCHEMA", "INDEX", "KEY", "SEQUENCE", "USER", "ROLE", "SERVER"}
 _LOADABLE: Final = "SONAME"
 _HINT: Final = b"/*+"

@@ -14,7 +14,10 @@ from binlane.binlog.query import Query
 from binlane.binlog.types.collations import collation_id
 from binlane.binlog.wire import EventHeader
 from binlane.model import Flavor, SessionContext
+from binlane.sql.logged_kinds import not_logged
 from binlane.sql.logged_query import executed_query
+from binlane.sql.parse.analyze import analyze
+from binlane.sql.parse.lexer import Dialect
 from binlane.sql.plain_statement import parted, plain
 from binlane.sql.shared_reading import Reader
 from tests.parsing import parsed
@@ -93,6 +96,37 @@ def test_a_plain_alter_without_a_name_is_of_the_session_s_database(sql: bytes) -
     header = EventHeader(timestamp=1, type_code=2, server_id=7, event_size=99, log_pos=0, flags=8)
     executed = executed_query(query, Reader(Flavor.MYSQL, (9, 7, 0)), Flavor.MYSQL)
     assert executed.session(header).database == "shop"
+
+
+CODE: Final = (
+    "let s = 0; while (n) { s += n; n--\n } return s",
+    "class A { #x = 1; get() { return this.#x } }\n",
+    "while (n-- > 0) { s += price(n) }\n",
+    "// don't\n",
+    '`a ${b} "` /* c */ -- d\n # e\n function procedure table event view',
+    "\\u0041 @ $ $x$ 1e0FROM ;",
+)
+"""Texts in another language. A line more is a text that stays as it is more."""
+
+
+@pytest.mark.parametrize("code", CODE)
+@pytest.mark.parametrize("tag", ["", "js"])
+def test_the_code_of_a_library_or_a_routine_in_another_language_stays(code: str, tag: str) -> None:
+    for front in (
+        "CREATE LIBRARY a.l /* b */ LANGUAGE JAVASCRIPT AS ",
+        "CREATE LIBRARY IF NOT EXISTS a.l COMMENT '-- ' LANGUAGE JAVASCRIPT\nAS ",
+        "CREATE DEFINER=`a`@`%` FUNCTION a.f(n INT) RETURNS INT LANGUAGE JAVASCRIPT AS ",
+    ):
+        sql = f"{front}${tag}${code}${tag}$".encode()
+        assert plain(sql, SessionContext(), Flavor.MYSQL) == sql
+        facts = analyze(sql.decode(), database="d", flavor=Flavor.MYSQL)
+        assert (facts.reason, facts.databases) == (None, {"a"}), facts
+        assert not_logged(sql.decode(), facts, Dialect(Flavor.MYSQL), (9, 7, 0), "d") is None
+
+
+@pytest.mark.parametrize("sql", ["SELECT a AS $$, b AS $$ FROM c.t", "INSERT INTO c.t SELECT 1 AS $$, x.f(), 2 AS $$"])
+def test_names_of_dollars_are_names(sql: str) -> None:
+    assert "c" in analyze(sql, database="d", flavor=Flavor.MYSQL).databases
 
 
 def test_quotes_are_those_of_the_session() -> None:

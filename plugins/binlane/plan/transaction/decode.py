@@ -56,7 +56,14 @@ from binlane.sql.other_family import as_in_family, null_as_in_mariadb, read_unde
 from binlane.sql.other_readings import SPLITTING, WAY_ON
 from binlane.sql.parse.analyze import StatementFacts, StatementKind, analyze, last_word
 from binlane.sql.parse.cursor import NAMES_NO_DATABASE, is_symbol
-from binlane.sql.parse.engines import LOCAL_ENGINES, engine_places, has_computed_default
+from binlane.sql.parse.engines import (
+    EXTERNAL,
+    LOCAL_ENGINES,
+    defines_table,
+    engine_places,
+    has_computed_default,
+    is_external,
+)
 from binlane.sql.parse.facts import UNREAD
 from binlane.sql.parse.lexer import (
     AMBIGUOUS,
@@ -374,7 +381,7 @@ class _Dissection:
         """The context in which the target ignores the folders of a table. Raises UnsupportedEventError if the statement
         has a sql_mode of its own, or none."""
         variables, statement = parted(sql, context, self.log.format.flavor)
-        if _DIRECTORY.search(sql) is None or _OF_TABLE.match(statement) is None:
+        if _DIRECTORY.search(sql) is None or not _is_of_table(statement, context, self.log.format.flavor):
             return context
         if context.sql_mode is None or _SQL_MODE.search(variables) is not None:
             _refuse(event, self.log, f"a table with a folder, in another sql_mode than the log's {_WAY_ON_OF_FOLDERS},")
@@ -525,7 +532,6 @@ _COUNTS: Final[Mapping[RowsKind, Callable[[int], RowCounts]]] = {
 }
 _QUERIES: Final = frozenset({_T.QUERY, _T.QUERY_COMPRESSED})
 _DIRECTORY: Final = re.compile(rb"\b(?:DATA|INDEX)\s+DIRECTORY\b", re.IGNORECASE)
-_OF_TABLE: Final = re.compile(rb"(?:CREATE|ALTER)\s+(?:OR\s+REPLACE\s+|(?:TEMPORARY|ONLINE|IGNORE)\s+)*TABLE\b", re.I)
 _SQL_MODE: Final = re.compile(rb"SQL_MODE", re.IGNORECASE)
 _QUALIFIER: Final = re.compile(r"(?<![\w$])[\w$]++(?=\s*(?:\.|/\*|#|--\s))")
 """A word that a dot, or a comment and a dot, may follow; only in front of one can a text about tables name a
@@ -543,7 +549,7 @@ _MAY_ASK: Final = re.compile(rb"\b(?:DATABASE|SCHEMA)\b", re.I)
 _GIVES_UP: Final = re.compile(rb"RELEASE_ALL_LOCKS", re.IGNORECASE)
 _EVENT: Final = re.compile(rb"\bEVENT\b", re.IGNORECASE)
 _SYSTEM_TIME: Final = re.compile(rb"\bSYSTEM_TIME\b", re.IGNORECASE)
-_ENGINE: Final = re.compile(rb"ENGINE", re.IGNORECASE)
+_ENGINE: Final = re.compile(rb"ENGINE|EXTERNAL", re.IGNORECASE)
 _WAY_ON_OF_ENGINES: Final = (
     "(let the source make it with InnoDB, or leave it out by filter.exclude_tables and make it on the target by hand)"
 )
@@ -651,6 +657,14 @@ def _computed_interval(query: Query, flavor: Flavor) -> str | None:
         return "what cannot be read in the INTERVAL of PARTITION BY SYSTEM_TIME"
 
 
+def _is_of_table(statement: bytes, context: SessionContext, flavor: Flavor) -> bool:
+    """Whether a statement makes or alters a table; also one that is not read."""
+    try:
+        return defines_table(words_of(statement, context, flavor).tokens)
+    except Unreadable:
+        return True
+
+
 def _engine_elsewhere(query: Query, flavor: Flavor) -> str | None:
     """The engine of a table, or of its partitions, that has its rows outside of the server; None if none has."""
     if _ENGINE.search(query.sql) is None:
@@ -659,6 +673,8 @@ def _engine_elsewhere(query: Query, flavor: Flavor) -> str | None:
         words = words_of(query.sql, query.context, flavor)
     except Unreadable:
         return "that cannot be read"
+    if is_external(words.tokens):
+        return EXTERNAL
     if has_computed_default(words.tokens):
         return "of SET STATEMENT that is no plain name"
     named = map(words.text, engine_places(words.tokens))

@@ -47,8 +47,22 @@ _DEFAULTS: Final = frozenset(
 _FOLDERS: Final = frozenset({"DATA", "INDEX"})
 _NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
 _DEFINED: Final = ("TABLE", "SEQUENCE")
-_BEFORE_DEFINED: Final = frozenset({"OR", "REPLACE", "TEMPORARY", "ONLINE", "OFFLINE", "IGNORE"})
-"""Words between CREATE or ALTER and TABLE."""
+_OBJECTS: Final = frozenset(
+    {
+        *("TABLE", "SEQUENCE", "DATABASE", "SCHEMA", "INDEX", "KEY", "VIEW", "TRIGGER", "PROCEDURE", "FUNCTION"),
+        *("EVENT", "PACKAGE", "LIBRARY", "USER", "ROLE", "SERVER", "TABLESPACE", "LOGFILE", "RESOURCE", "INSTANCE"),
+    }
+)
+"""Kinds of objects. Any words may stand in front of one: newer servers have new ones (``CREATE EXTERNAL TABLE``)."""
+_BEFORE_COLUMN: Final = frozenset(
+    {
+        *("ADD", "COLUMN", "DROP", "MODIFY", "CHANGE", "ALTER", "AFTER", "BY", "RENAME", "TO", "AS", "KEY", "INDEX"),
+        *("UNIQUE", "CONSTRAINT", "PARTITION", "FULLTEXT", "SPATIAL"),
+    }
+)
+"""Words of an ALTER TABLE behind which the name of a column or a key stands."""
+EXTERNAL: Final = "LAKEHOUSE"
+"""The engine of CREATE EXTERNAL TABLE (MySQL 9.4), whose text need not name it: the rows are in files elsewhere."""
 _BEFORE_NAME: Final = frozenset({*_DEFINED, "EXISTS", "LIKE"})
 """Words behind which the name of a table stands."""
 
@@ -75,7 +89,9 @@ def engine_places(tokens: Sequence[Token]) -> Iterator[int]:
         name = at + 1 + has_sign
         kind = tokens[name].kind if name < len(tokens) else None
         # behind the columns of a new table it is the option, whatever it names
-        is_option = is_made and depth == 0 and before is not None and before.upper not in _BEFORE_NAME
+        is_option = depth == 0 and before is not None and before.upper not in _BEFORE_NAME
+        if is_option and not is_made:
+            is_option = not _is_column(tokens, at)
         if kind is TokenKind.STRING or (kind in _NAMES and (has_sign or is_option or _is_engine(tokens[name].text))):
             yield name
 
@@ -106,6 +122,8 @@ def engine_elsewhere(tokens: Sequence[Token]) -> str | None:
             named = text[place].text
             if named.lower() not in LOCAL_ENGINES:
                 return f"ENGINE {named or 'in quotes'}"
+        if is_external(text[:last]):
+            return f"ENGINE {EXTERNAL}"
     return None
 
 
@@ -117,8 +135,31 @@ def defines_table(tokens: Sequence[Token]) -> bool:
         begin = 0
     if begin >= len(tokens) or tokens[begin].upper not in ("CREATE", "ALTER"):
         return False
-    words = (token.upper for token in tokens[begin + 1 :])
-    return next((word for word in words if word not in _BEFORE_DEFINED), "") in _DEFINED
+    return _kind_of(tokens[begin:]) in _DEFINED
+
+
+def is_external(tokens: Sequence[Token]) -> bool:
+    """Whether a statement makes or alters a table whose rows are in files elsewhere, by the word EXTERNAL."""
+    if not defines_table(tokens):
+        return False
+    words = [token.upper for token in tokens]
+    return "EXTERNAL" in words[: next(at for at, word in enumerate(words) if word in _DEFINED)]
+
+
+def _kind_of(tokens: Sequence[Token]) -> str:
+    """The kind of object that a definition is about: the first word of one, but for a part of an account's name."""
+    pairs = itertools.pairwise(tokens)
+    return next((token.upper for before, token in pairs if token.upper in _OBJECTS and not is_symbol(before, "=")), "")
+
+
+def _is_column(tokens: Sequence[Token], at: int) -> bool:
+    """Whether the word at ``at`` of an ALTER TABLE is the name of a column or a key. ``at``: 1 or more."""
+    words = [token.upper for token in tokens[max(at - 5, 0) : at]]
+    if words[-2:-1] and words[-2] in (*_BEFORE_NAME, "TABLESPACE") and "CHANGE" not in words:
+        # behind the table's name, or that of its tablespace, which may be such a word
+        return False
+    # CHANGE [COLUMN] [IF EXISTS] motor engine INT
+    return words[-1] in _BEFORE_COLUMN or "CHANGE" in words[-3:-1] or ("CHANGE" in words and words[-2] == "EXISTS")
 
 
 def folder_named(tokens: Sequence[Token]) -> str | None:

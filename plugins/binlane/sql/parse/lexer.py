@@ -113,6 +113,7 @@ NO_SQL: Final = "a character that SQL does not have"
 """The reason of Unreadable for a text that no server takes."""
 AMBIGUOUS: Final = frozenset({UNREAD_NAME, GLUED_NUMBER, BLANK_IN_NAME, TOO_MANY_TOKENS})
 """Reasons behind which nothing of a text is known: a server may read other names and verbs there."""
+_BETWEEN_DOLLARS: Final = re.compile(r"(?P<string>\$(\w*)\$.*?\$\2\$)", re.DOTALL)
 _LETTER: Final = re.compile(rf"[{WORD_CHARS}]")
 _NO_BREAK: Final = "\u00a0"
 _LINE: Final = r"(?:--(?=[\x00-\x20\x7f]|\Z)|\#)[^\n]*+"
@@ -210,7 +211,7 @@ def lex(
                 places.append((at, at + len(tail)))
             at += len(tail)
             continue
-        match = patterns.token.match(sql, at)
+        match = _code_at(sql, at, into, dialect) or patterns.token.match(sql, at)
         group = None if match is None else match.lastgroup
         if match is None or group is None or group == "open":
             raise Unreadable(_fault(sql[at]))
@@ -243,6 +244,18 @@ def with_numbers(sql: str, tokens: Sequence[Token], places: Sequence[tuple[int, 
             text = sql[begin:end]
             found[at] = token._replace(literal=f"{text}{begin}" if "\\" in text else text)
     return found
+
+
+def _code_at(sql: str, at: int, into: Sequence[Token], dialect: Dialect) -> re.Match[str] | None:
+    """The code of a MySQL library or routine in another language, between dollars: ``LANGUAGE JAVASCRIPT AS $js$``.
+
+    Servers before 9.0 have names of dollars, but no statement with these words in front of one.
+    """
+    if sql[at] != "$" or dialect.flavor is not Flavor.MYSQL:
+        return None
+    words = [token.upper for token in into[-3:]]
+    is_code = words[:1] + words[2:] == ["LANGUAGE", "AS"] and into[0].upper == "CREATE"
+    return _BETWEEN_DOLLARS.match(sql, at) if is_code else None
 
 
 def _tail(sql: str, at: int, into: list[Token], patterns: _Patterns) -> str | None:
