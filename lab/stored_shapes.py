@@ -29,7 +29,7 @@ from binlane.precheck import results
 from binlane.precheck.definitions import noted as definitions
 from binlane.precheck.definitions import program_checks as programs
 from binlane.repair import plan as repair_plan
-from binlane.restore import archive_index
+from binlane.restore import archive_index, file_keys
 from binlane.schema import codec as schema_codec
 from binlane.schema.model import Schema
 from binlane.shards import selection
@@ -57,6 +57,7 @@ RECORDS: Final[Mapping[str, tuple[tuple[Codec, Any], ...]]] = {
     "plan.json": ((window_plan.PLAN, window_plan.WindowPlan),),
     "repair plans": ((repair_plan.REPAIR, repair_plan.RepairPlan),),
     "archive index": ((archive_index.INDEX, archive_index.IndexedFile),),
+    "archive keys": (file_keys.HEAD,),
 }
 """The records of each format, with the codec that writes them; segments are binlog files and have none."""
 

@@ -60,6 +60,7 @@ FORMATS: Final[Mapping[str, Format]] = {
     "plan.json": Format(1, oldest=1),
     "repair plans": Format(1, oldest=1),
     "archive index": Format(1, oldest=1),
+    "archive keys": Format(1, oldest=1),
 }
 OF_WINDOW: Final = ("segments", "manifest.json", "channel.json", "schema.json", "definitions.json", "programs.json")
 """The formats in a window's folder."""

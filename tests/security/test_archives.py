@@ -298,7 +298,7 @@ def test_an_index_that_cannot_be_written_is_one_error_that_names_its_folder(
     def denied(*_: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(indexing, "index_file", lambda *_: (None, b"x"))
+    monkeypatch.setattr(indexing, "index_file", lambda *_: (None, b"x", b"x"))
     monkeypatch.setattr("binlane.work.files.WorkFolder.replace", denied)
     with pytest.raises(
         WorkError, match=f"{FOLDER}: cannot be written: Permission denied; .*as an account that may write"

@@ -39,8 +39,12 @@ def test_a_stored_record_that_changes_is_another_version(name: str, shape: str) 
 
 
 def test_every_format_has_a_place_and_its_records() -> None:
-    assert {*OF_WINDOW, *OF_PLAN, "repair plans", "archive index"} == FORMATS.keys() == {"segments", *RECORDS}
-    assert len(OF_WINDOW) + len(OF_PLAN) + 2 == len(FORMATS)
+    assert (
+        {*OF_WINDOW, *OF_PLAN, "repair plans", "archive index", "archive keys"}
+        == FORMATS.keys()
+        == {"segments", *RECORDS}
+    )
+    assert len(OF_WINDOW) + len(OF_PLAN) + 3 == len(FORMATS)
     assert all(1 <= each.oldest <= each.version for each in FORMATS.values())
     # a version is never taken back
     newest = {name: FORMATS[name].version for name in RECORDS} | {"state": VERSION}

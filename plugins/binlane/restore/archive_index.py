@@ -35,6 +35,7 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition, plural
 from binlane.rename_rules import lower
 from binlane.restore.file_content import FileContent
+from binlane.restore.file_keys import LARGEST, KeyFilter
 from binlane.restore.logged_transactions import LoggedTransaction, RowTransactions, TransactionReader
 from binlane.source.archive import ArchiveSource
 from binlane.source.end_position import UntilLogEnd, first_of
@@ -231,9 +232,9 @@ class _Facts:
         self.shape.add(ends, seconds, np.zeros(ends.size, np.int64))
 
 
-def index_file(source: ArchiveSource, file: str, stored: str) -> tuple[IndexedFile, bytes]:
-    """The facts of one file, and its index as a Parquet file. Raises NotIndexedError for one that can have none, and
-    BinlogError and SourceError for a damaged one."""
+def index_file(source: ArchiveSource, file: str, stored: str) -> tuple[IndexedFile, bytes, bytes]:
+    """The facts of one file, its index as a Parquet file, and the filter of its keys. Raises NotIndexedError for one
+    that can have none, and BinlogError and SourceError for a damaged one."""
     hashed, read = blake3(), 0
 
     def told(data: Buffer) -> None:
@@ -275,7 +276,7 @@ def index_file(source: ArchiveSource, file: str, stored: str) -> tuple[IndexedFi
         gtid_set=str(run.gtids), shape=facts.shape.part(), databases=_databases(content),
         named=tuple(sorted(content.named)), of_any=content.of_any,
     )  # fmt: skip
-    return found, parquet_of(found, content)
+    return found, parquet_of(found, content), content.keys.finish(size, found.blake3)
 
 
 def _extraction(source: ArchiveSource, header: LogChunk) -> Extraction:
@@ -362,6 +363,11 @@ def folder_of(archive: str) -> WorkFolder:
 def name_of(stored: str) -> str:
     """The index of a file, by the file's name in the archive."""
     return f"{stored}.parquet"
+
+
+def keys_name_of(stored: str) -> str:
+    """The filter of a file's keys, by the file's name in the archive."""
+    return f"{stored}.keys"
 
 
 def read_facts(folder: WorkFolder, stored: str) -> IndexedFile:
@@ -459,6 +465,21 @@ class ArchiveIndex:
         """The facts of the file that the archive has once, under this name, as ``of``."""
         file = self._by_stored.get(stored)
         return None if file is None else self.of(file).facts
+
+    def keys_of(self, facts: IndexedFile) -> KeyFilter | None:
+        """The filter of a file's keys; None if there is none, or it is not this file's."""
+        name = keys_name_of(facts.stored)
+        where = f"{self._folder.uri}/{name}"
+        if name not in self._there:
+            return None
+        try:
+            if self._folder.is_local:
+                with self._folder.open(name) as file:
+                    _require_owner(file, Path(self._folder.path("")).parent / facts.stored, where)
+            return KeyFilter.parse(self._folder.read(name, LARGEST), facts.blake3, where)
+        except (PlanError, OSError) as exc:
+            self._tell(str(exc))
+            return None
 
     def limited_to(self, one: Indexed) -> int | None:
         """The user id of this file's index where restores of other accounts than this one and root do not use it; None

@@ -22,9 +22,11 @@ from binlane.binlog.vector.arrays import Flags, Ints
 from binlane.binlog.vector.frames import Frames, TableLayouts, frame
 from binlane.binlog.vector.inflated_segment import inflated
 from binlane.binlog.wire import HEADER, Buffer, EventType, RawEvent
+from binlane.errors import UnsupportedEventError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 from binlane.plan.transaction.decode import statement_facts
+from binlane.restore.file_keys import KeyCollector
 from binlane.source.end_position import first_of
 from binlane.source.identity import described
 from binlane.source.protocol import LOG_START, LogChunk
@@ -92,16 +94,18 @@ class _Definitions:
         """Of them in the log."""
         self.tables: list[TableMap] = []
         """One entry a definition, here and below."""
-        self._table, self._database = list[int](), list[int]()
+        self._table, self._database, self._form = list[int](), list[int](), list[int]()
         self._layouts = vector.table_layouts(())
 
-    def add(self, key: bytes, table: TableMap, number: int, database: int) -> int:
-        """The number of a new definition. ``number``, ``database``: of the table and its database."""
+    def add(self, key: bytes, table: TableMap, number: int, database: int, form: int) -> int:
+        """The number of a new definition. ``number``, ``database``, ``form``: of the table, its database and its first
+        column."""
         self.number[key] = found = len(self.tables)
         self.bytes += len(key)
         self.tables.append(table)
         self._table.append(number)
         self._database.append(database)
+        self._form.append(form)
         return found
 
     @property
@@ -113,6 +117,11 @@ class _Definitions:
     def database(self) -> Ints:
         """The numbers of the databases."""
         return np.array(self._database, np.int64)
+
+    @property
+    def form(self) -> Ints:
+        """The numbers of the forms of the first columns (``KeyCollector``)."""
+        return np.array(self._form, np.int64)
 
     def layouts(self) -> TableLayouts:
         """Of all of them."""
@@ -147,6 +156,7 @@ class FileContent:
         self._open: set[int] = set()
         """The databases that the last transaction has changed so far."""
         self._definitions = _Definitions()
+        self.keys = KeyCollector()
 
     def take(self, chunk: LogChunk, framed: FramedEvents | None = None) -> None:
         """``framed``: its events, where they are known. Raises BinlogError."""
@@ -213,7 +223,8 @@ class FileContent:
             if number is None:
                 table = TableMap.parse(data[begin:end], self._name, self._format.flavor)
                 place = self.tables.setdefault((table.database, table.table), len(self.tables))
-                number = known.add(key, table, place, self._databases.setdefault(table.database, len(self._databases)))
+                database = self._databases.setdefault(table.database, len(self._databases))
+                number = known.add(key, table, place, database, self.keys.form_of(table))
             found[at] = number
         return found
 
@@ -225,7 +236,7 @@ class FileContent:
         if not local.size:
             return local, np.zeros((pieces, 0), np.int64)
         known = self._definitions
-        counts = vector.count_events(frames, number, known.tables, known.layouts(), self._name)
+        counts = self._counts(frames, number)
         # a table that is altered has several definitions
         tables = np.unique(known.table[local])
         events = np.flatnonzero(number >= 0)
@@ -234,6 +245,25 @@ class FileContent:
         sums = np.bincount(keys, counts[events], room).astype(np.int64)
         sums[np.bincount(keys, minlength=room) == 0] = -1
         return tables, sums.reshape(pieces, tables.size)
+
+    def _counts(self, frames: Frames, number: NDArray[np.int32]) -> Ints:
+        """Row changes by event, whose first columns are collected."""
+        known = self._definitions
+        layouts = known.layouts()
+        try:
+            counts, images, lacking = vector.row_images(frames, number, layouts, self._name)
+        except UnsupportedEventError:
+            # of all tables of the chunk, as it is not worth a look which ones
+            self.keys.leave_out([known.tables[each] for each in np.unique(number[number >= 0]).tolist()])
+            return vector.count_events(frames, number, known.tables, layouts, self._name)
+        odd = np.unique(number[lacking])
+        if odd.size:
+            self.keys.leave_out([known.tables[each] for each in odd.tolist()])
+        definition = np.repeat(number, counts).astype(np.int64)
+        kept = ~np.isin(definition, odd) if odd.size else slice(None)
+        if definition[kept].size:
+            self.keys.take(frames.data, known.tables, known.form, definition[kept], images[kept])
+        return counts
 
     def _transactions(
         self, frames: Frames, number: NDArray[np.int32], piece: Ints, carried: int

@@ -13,7 +13,7 @@ from typing import Final
 from binlane.errors import BinlogError, ExecutorsLostError, SourceError, WorkError
 from binlane.json_codec.codec import Codec
 from binlane.lazy_dataclass import dataclass
-from binlane.restore.archive_index import ArchiveIndex, folder_of, index_file, name_of
+from binlane.restore.archive_index import ArchiveIndex, folder_of, index_file, keys_name_of, name_of
 from binlane.source.archive import ArchiveSource
 from binlane.work.plan_job.job import Engine, LocalProcesses
 from binlane.work.plan_job.wire import from_wire, to_wire
@@ -86,7 +86,8 @@ def made_elsewhere(uri: str, before: Iterable[tuple[str, str]], told: Iterable[M
             fault = faults.get(file) or f"{file}: the job has made no index of it; the output of its driver says why"
             yield Made(file, 0, 0, fault)
         else:
-            yield Made(file, facts.bytes, folder.size(name_of(stored)))
+            size = folder.size(name_of(stored)) + folder.size(keys_name_of(stored))
+            yield Made(file, facts.bytes, size)
 
 
 def _index_one(uri: str, names: str) -> bytes:
@@ -94,13 +95,15 @@ def _index_one(uri: str, names: str) -> bytes:
     file, stored = names.split("/")
     made = Made(file, 0, 0)
     try:
-        facts, data = index_file(ArchiveSource(uri), file, stored)
+        facts, data, keys = index_file(ArchiveSource(uri), file, stored)
     except (SourceError, BinlogError) as exc:
         if exc.retryable:
             raise
         return to_wire(Made, replace(made, fault=str(exc)))
     folder = folder_of(uri)
     try:
+        # in front of the index, which says that the file is done
+        folder.replace(keys_name_of(stored), keys)
         folder.replace(name_of(stored), data)
     except OSError as exc:
         raise WorkError(
@@ -109,4 +112,4 @@ def _index_one(uri: str, names: str) -> bytes:
             f"log, because a restore passes over what the index rules out; of {uri} it reads the files alone. A "
             "restore works without an index, and reads more"
         ) from exc
-    return to_wire(Made, replace(made, log_bytes=facts.bytes, index_bytes=len(data)))
+    return to_wire(Made, replace(made, log_bytes=facts.bytes, index_bytes=len(data) + len(keys)))

@@ -20,6 +20,7 @@ from binlane.orchestration.commands.inspection import events, passed_runs
 from binlane.orchestration.commands.inspection.events import Detail, files_of, inspect_files
 from binlane.orchestration.commands.inspection.searched import Searched
 from binlane.orchestration.terminal import Terminal
+from binlane.restore import file_keys
 from binlane.restore.archive_index import folder_of, name_of, parquet_of, read_facts
 from binlane.restore.file_content import FileContent
 from binlane.restore.indexing import make_index
@@ -86,6 +87,55 @@ def test_the_index_saves_reading_and_changes_nothing(
     found, said = shown(site, *databases, tables=tables)
     assert (found, opened) == (without, list(read))
     assert f"not read, by the archive's index: {plural(5 - len(read), 'file')} (binlog.000001" in said
+
+
+@pytest.mark.parametrize(
+    ("where", "tables", "seqnos", "read"),
+    [
+        (("@1=0",), ("shop.t",), [2, 3, 7, 8, 9, 10], "245"),
+        (("@1=1000",), ("shop.t",), [], "5"),
+        (("@1=1000",), ("s*.t",), [], "245"),
+        (("id=1000",), ("shop.t",), [], "245"),
+    ],
+)
+def test_the_filter_of_keys_saves_reading_and_changes_nothing(
+    where: tuple[str, ...], tables: tuple[str, ...], seqnos: list[int], read: str, site: Path, opened: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(file_keys, "_SHARE", 1)
+    assert len([*make_index(str(site), InProcess())]) == 4
+    files = sorted(each for each in site.iterdir() if each.is_file())
+    for is_indexed in (True, False):
+        opened.clear()
+        out, err = io.StringIO(), Terminal(file=io.StringIO())
+        inspect_files(files, as_json=True, out=Terminal(file=out), err=err, searched=Searched.of((), tables, where))
+        assert [json.loads(line)["seqno"] for line in out.getvalue().splitlines()] == seqnos
+        assert opened == list(read if is_indexed else "12345")
+        for file in folder_of(str(site)).names():
+            folder_of(str(site)).remove_file(file)
+
+
+@pytest.mark.parametrize(
+    ("databases", "where", "seqnos"),
+    [((), "@1=1000", [4]), (("b",), "@1=1000", [4]), (("b",), "@1=0", [1, 2, 3, 4, 5, 6])],
+)
+def test_the_filter_of_keys_leaves_out_no_statement_and_no_other_database(
+    databases: tuple[str, ...], where: str, seqnos: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_keys, "_SHARE", 1)
+    end = crc(wire(EventType.ROTATE, struct.pack("<Q", 4) + b"binlog.000002"))
+    ddl = b"".join(map(crc, alone(4, "ALTER TABLE shop.t ADD j INT")))
+    files = [
+        log_file(1, (1, 2, 3), database="shop", end=None) + ddl + end,
+        log_file(2, (5, 6), before=[(7, 4)], database="b"),
+        log_file(3, (), before=[(7, 6)]),
+    ]
+    archive(tmp_path / "log", *files)
+    for is_indexed in (False, True):
+        if is_indexed:
+            assert [each.fault for each in make_index(str(tmp_path / "log"), InProcess())] == ["", ""]
+        found, *_ = _listed(tmp_path / "log", searched=Searched.of(databases, ("shop.t",), (where,)))
+        assert [line["seqno"] for line in found] == seqnos
 
 
 def test_a_folder_stands_for_its_files_in_the_log_s_order(site: Path, tmp_path: Path) -> None:

@@ -17,7 +17,15 @@ from binlane.model import Flavor, LogPosition
 from binlane.orchestration.commands.inspection.archive_index import index
 from binlane.orchestration.terminal import as_text
 from binlane.restore import archive_index, ruled_out
-from binlane.restore.archive_index import ArchiveIndex, NotIndexedError, folder_of, index_file, name_of, read_facts
+from binlane.restore.archive_index import (
+    ArchiveIndex,
+    NotIndexedError,
+    folder_of,
+    index_file,
+    keys_name_of,
+    name_of,
+    read_facts,
+)
 from binlane.restore.ruled_out import RuledOut
 from binlane.source.archive import ArchiveSource
 from binlane.work.files import WorkFolder
@@ -115,7 +123,7 @@ def test_an_index_is_used_if_its_account_could_say_the_same_by_the_log(
 ) -> None:
     """Who can write to its folder alone could have a restore pass over rows in silence."""
     source = archive(tmp_path, log_file(1, (1,), Flavor.MYSQL), log_file(2, (2,), Flavor.MYSQL))
-    _, data = index_file(source, "binlog.000001", "binlog.000001")
+    _, data, _ = index_file(source, "binlog.000001", "binlog.000001")
     folder_of(str(tmp_path)).replace(name_of("binlog.000001"), data)
     users = {"the log's": 1001, "this process's": 1002, "root": 0, "another": 1003}
     monkeypatch.setattr(
@@ -128,6 +136,24 @@ def test_an_index_is_used_if_its_account_could_say_the_same_by_the_log(
     assert (found.facts is not None) is is_used
     if not is_used:
         assert "(user ids 0, 1001, 1002), found one by the user id 1003, who could rule out files" in found.why
+
+
+@pytest.mark.parametrize(("owner", "is_used"), [(1001, True), (0, True), (1003, False)])
+def test_keys_are_used_if_their_account_could_say_the_same_by_the_log(
+    owner: int, is_used: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = archive(tmp_path, log_file(1, (1,), Flavor.MARIADB), log_file(2, (2,), Flavor.MARIADB))
+    facts, data, keys = index_file(source, "binlog.000001", "binlog.000001")
+    folder_of(str(tmp_path)).replace(name_of("binlog.000001"), data)
+    folder_of(str(tmp_path)).replace(keys_name_of("binlog.000001"), keys)
+    index = ArchiveIndex(source)
+    monkeypatch.setattr(archive_index, "_owner_of", lambda file: 1001 if isinstance(file, Path) else owner)
+    monkeypatch.setattr("os.geteuid", lambda: 1002)
+    assert (index.keys_of(facts) is not None) is is_used
+    for content in (b"", keys[:-1], keys.replace(facts.blake3.encode(), b"0" * 64)):
+        folder_of(str(tmp_path)).replace(keys_name_of("binlog.000001"), content)
+        assert index.keys_of(facts) is None
+    assert ArchiveIndex(archive(tmp_path / "other", log_file(1, (1,)))).keys_of(facts) is None
 
 
 @pytest.mark.parametrize(("owner", "is_limited"), [(1001, False), (0, False), (1003, True)])
@@ -162,7 +188,7 @@ def test_a_process_that_indexes_loads_no_pandas(tmp_path: Path) -> None:
     archive(tmp_path, log_file(1, (1,), Flavor.MARIADB), log_file(2, (2,), Flavor.MARIADB))
     program = (
         "import sys; from binlane.restore.archive_index import index_file; from binlane.source.archive import "
-        "ArchiveSource; facts, _ = index_file(ArchiveSource(sys.argv[1]), *2 * ['binlog.000001']); "
+        "ArchiveSource; facts, *_ = index_file(ArchiveSource(sys.argv[1]), *2 * ['binlog.000001']); "
         "print(facts.databases[0].row_changes, *sorted({'pandas', 'pyarrow.compute'} & sys.modules.keys()))"
     )
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True)

@@ -167,11 +167,15 @@ def cells(table: LoggedTable, image: Image) -> list[str | None]:
     ]
 
 
-def plain_text(column: Column, value: Value) -> str:
-    """A value as it is compared with what a person has typed: strings without quotes, NULL as NULL."""
+def plain_texts(column: Column, value: Value) -> tuple[str, ...]:
+    """A value as a person types it: strings without quotes, NULL as NULL. Of an integer whose sign the log does not
+    tell both that it may be."""
     if value is None:
-        return "NULL"
-    return found if isinstance(found := _read(value), str) else spell(column, found)
+        return ("NULL",)
+    if isinstance(found := _read(value), str):
+        return (found,)
+    text = spell(column, found)
+    return tuple(text.replace("(", "").replace(")", "").split()) if isinstance(found, int) else (text,)
 
 
 def _read(value: Value) -> Value:

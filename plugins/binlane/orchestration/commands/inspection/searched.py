@@ -15,7 +15,7 @@ from binlane.binlog.row_values import Absent, Image
 from binlane.errors import BinlogError, ConfigError, SourceError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
-from binlane.orchestration.commands.inspection.rows import LoggedStatement, LoggedTable, Shown, plain_text
+from binlane.orchestration.commands.inspection.rows import LoggedStatement, LoggedTable, Shown, plain_texts
 from binlane.plan.transaction.decode import Part, RowsPart, StatementPart
 from binlane.rename_rules import lower
 from binlane.restore.archive_index import ArchiveIndex, IndexedFile
@@ -24,6 +24,8 @@ from binlane.source.archive import ArchiveSource
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 
 _GLOB: Final = frozenset("*?[")
+_FIRST: Final = "@1"
+"""The column that the filter of a file's keys knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +84,11 @@ class Searched:
         return not self.values or any(self._fits(table, image) for image in images)
 
     def _fits(self, table: LoggedTable, image: Image) -> bool:
-        texts = dict[str, str]()
+        texts = dict[str, tuple[str, ...]]()
         for number, (column, value) in enumerate(zip(table.columns, image, strict=True), 1):
             if not isinstance(value, Absent):
-                texts[column.label] = texts[f"@{number}"] = plain_text(column, value)
-        return all(texts.get(column) == value for column, value in self.values)
+                texts[column.label] = texts[f"@{number}"] = plain_texts(column, value)
+        return all(value in texts.get(column, ()) for column, value in self.values)
 
     def _may_concern(self, facts: StatementFacts) -> bool:
         if facts.kind is StatementKind.TRANSACTION:
@@ -117,14 +119,28 @@ class Searched:
         if index is None:
             return None
         source, found = ArchiveSource(str(path.absolute().parent)), index.of_stored(path.name)
-        if found is None or found.of_any or any(map(self._has_database, found.names)):
+        if found is None or found.of_any:
             return None
         plain = frozenset(each for each in self._of_databases() if _GLOB.isdisjoint(each))
+        if any(map(self._has_database, found.names)):
+            if self._may_have_row(index, found):
+                return None
+            # its tables are in the log, as the index says
+            plain = frozenset()
         try:
             return found if is_as_indexed(source, found, plain) else None
         except (SourceError, BinlogError):
             # whoever reads it says what is wrong with it
             return None
+
+    def _may_have_row(self, index: ArchiveIndex, facts: IndexedFile) -> bool:
+        """Whether a file that may concern the tables may have the row that was asked for, by its first column."""
+        values = [value for column, value in self.values if column == _FIRST]
+        is_plain = all(_GLOB.isdisjoint(each) for each in self.tables)
+        if not values or self.databases or not is_plain or any(map(self._has_database, facts.named)):
+            return True
+        keys = index.keys_of(facts)
+        return keys is None or any(all(keys.may_have(table, value) for value in values) for table in self.tables)
 
     def _index_of(self, folder: Path) -> ArchiveIndex | None:
         if folder not in self._indexes:
