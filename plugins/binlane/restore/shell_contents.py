@@ -191,7 +191,10 @@ class ShellContents:
         of its own."""
         end, partitions = known.text("extension") or "tsv", known.part("basenames")
         found = list[tuple[str, int]]()
-        for prefix in [partitions.text(each) for each in partitions.value] or [base]:
+        prefixes = [partitions.text(each) for each in partitions.value] or [base]
+        if len({*prefixes}) < len(prefixes):
+            raise known.wrong("basenames", "a name of files for each partition", "one name for several")
+        for prefix in prefixes:
             found += self._numbered(prefix, end, is_divided=known.flag("chunking", default=False))
         expected = self.done.part("tableDataBytes").part(database).number(name)
         if (size := sum(bytes_ for _, bytes_ in found)) != expected:
@@ -253,12 +256,17 @@ class ShellContents:
                     f"{option}"
                 )
 
+    @functools.cached_property
+    def _partitioned(self) -> frozenset[tuple[str, str] | None]:
+        """Tables of which an option names the partitions that were dumped; None for a text that is not read."""
+        found = map(_QUALIFIED.fullmatch, self.root.part("options").part("partitions").value)
+        return frozenset(None if each is None else _names(each) for each in found)
+
     def _require_all_rows(self, known: Metadata, database: str, name: str) -> None:
         """Raises ConfigError for a table of which only some rows were dumped."""
-        partitions = map(_QUALIFIED.fullmatch, self.root.part("options").part("partitions").value)
         if known.text("where"):
             option = "where"
-        elif any(each is None or _names(each) == (database, name) for each in partitions):
+        elif not {None, (database, name)}.isdisjoint(self._partitioned):
             option = "partitions"
         else:
             return

@@ -18,6 +18,8 @@ from binlane.regular_files import open_regular
 _T = TypeVar("_T")
 _LARGEST: Final = 64 << 20
 """Bytes: a hundred for each of half a million files of rows."""
+_MOST_VALUES: Final = 2_000_000
+"""In a file: two bytes of JSON may be an object of a hundred bytes in memory."""
 _MOST: Final = 1 << 63
 _WORDS: Final[Mapping[type, str]] = {
     str: "a text", bool: "true or false", int: "a whole number", list: "a list of texts", dict: "an object",
@@ -44,6 +46,11 @@ class Metadata:
                 f"--from {file}: expected at most {_LARGEST:,} bytes, found more; take a dump of fewer tables, or one "
                 "of mysqldump"
             )
+        if sum(map(data.count, (b",", b"[", b"{"))) > _MOST_VALUES:
+            raise ConfigError(
+                f"--from {file}: expected at most {_MOST_VALUES:,} values, found more; take a dump of fewer tables, or "
+                "one of mysqldump"
+            )
         try:
             value = json.loads(data)
         except (ValueError, RecursionError):
@@ -68,10 +75,12 @@ class Metadata:
         return found
 
     def texts(self, key: str) -> list[str]:
-        """A list; empty if it is not there."""
+        """A list without repetitions; empty if it is not there."""
         found: list[str] = self._value(key, list, [])
         if not all(isinstance(each, str) for each in found):
             raise self.wrong(key, _WORDS[list], "other values")
+        if len({*found}) < len(found):
+            raise self.wrong(key, "each name once", "one that is repeated")
         return [_proved(self, key, each) for each in found]
 
     def part(self, key: str) -> Metadata:

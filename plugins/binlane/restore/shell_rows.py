@@ -62,13 +62,13 @@ class RowsOfTable:
         head = f"INSERT INTO {identifier(self.table)} ({names}) VALUES\n".encode()
         rows, length, frame = list[bytes](), 0, self._frame()
         for number, line in enumerate(_lines(pieces, name, size), 1):
-            # most of a load's own time is spent here
-            values = line.replace(b"'", rb"\'").split(b"\t")
-            if len(values) != len(self.columns):
+            # most of a load's own time is spent here; a line of tabs alone would be twelve times as long in parts
+            if (count := line.count(b"\t") + 1) != len(self.columns):
                 raise ConfigError(
                     f"--from {name}: line {number:,}: expected {len(self.columns)} values, as the table's metadata has "
-                    f"columns, found {len(values)}; {_WHOLE}"
+                    f"columns, found {count:,}; {_WHOLE}"
                 )
+            values = line.replace(b"'", rb"\'").split(b"\t")
             has_escapes = b"\\" in line
             if has_escapes and _ESCAPE.sub(b"", line).count(b"\\") != values.count(_NULL):
                 raise ConfigError(

@@ -6,6 +6,7 @@ import dataclasses
 import gzip
 import json
 import re
+import tracemalloc
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -439,3 +440,40 @@ def test_a_folder_of_gzip_is_read(tmp_path: Path) -> None:
     for file in tmp_path.glob("*.json"):
         file.write_text(file.read_text().replace(".tsv.zst", ".tsv.gz").replace('"tsv.zst"', '"tsv.gz"'))
     assert any("'it\\'s'" in each for each in sent_by(found))
+
+
+def test_metadata_has_a_largest_number_of_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shell_metadata, "_MOST_VALUES", 100)
+    (tmp_path / "@.json").write_text(json.dumps({"schemas": [[]] * 60}))
+    with pytest.raises(ConfigError, match=r"@\.json: expected at most 100 values, found more"):
+        shell_metadata.Metadata.read(tmp_path / "@.json", "")
+
+
+@pytest.mark.parametrize(
+    ("file", "keys", "value"),
+    [
+        ("@.json", ("schemas",), ["shop", "shop"]),
+        ("shop.json", ("tables",), ["t", "p", "t"]),
+        ("shop.json", ("views",), ["v", "v"]),
+        ("shop@p.json", ("basenames",), {"p0": "shop@p@p0", "p1": "shop@p@p0"}),
+    ],
+)
+def test_nothing_of_a_folder_is_read_twice(file: str, keys: tuple[str, ...], value: object, tmp_path: Path) -> None:
+    """Files of rows once for each partition: 35 kB of JSON made a list of 1,440,000 files."""
+    found = folder_of(tmp_path)
+    change(tmp_path / file, *keys, value=value)
+    with pytest.raises(ConfigError, match=r"expected (each name once|a name of files for each partition)"):
+        sent_by(found)
+
+
+def test_a_line_of_tabs_takes_no_memory_for_each() -> None:
+    tracemalloc.start()
+    try:
+        size = 1 << 20
+        with pytest.raises(
+            ConfigError, match="expected 1 values, as the table's metadata has columns, found 1,048,576"
+        ):
+            list(RowsOfTable("t", ["a"], []).statements(iter([b"\t" * (size - 1) + b"\n"]), "x", size))
+        assert tracemalloc.get_traced_memory()[1] < 5 * size
+    finally:
+        tracemalloc.stop()
