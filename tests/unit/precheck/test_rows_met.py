@@ -289,6 +289,10 @@ FOUND["an UPDATE of a.c, which finds what the rows before have inserted,"] += tu
         ("BEGIN INSERT INTO c (id, n) VALUES (NEW.n, 0)", "id = NEW.n"),
     )
 )
+FOUND["an UPDATE of a.c, which finds what the rows before have inserted,"] += (
+    f"IF EXISTS (SELECT 1 FROM acc WHERE id = NEW.n) THEN UPDATE {ADDED};"
+    " ELSE INSERT INTO c (id, n) VALUES (NEW.n, NEW.m); END IF",
+)
 FOUND["ON DUPLICATE KEY UPDATE into a.c, in which the first row or the last one remains,"] = (
     f"IF EXISTS (SELECT 1 FROM c WHERE id = NEW.n) THEN UPDATE {ADDED};"
     " ELSE INSERT INTO c (id, n) VALUES (NEW.n, NEW.id); END IF",
@@ -367,6 +371,8 @@ NOT_FOUND: Final = (
     " ELSE INSERT INTO c (id, n) VALUES (NEW.n, 1); END IF",
     "IF EXISTS (SELECT 1 FROM c WHERE id = NEW.n) THEN UPDATE c SET n = n + NEW.m WHERE id = NEW.n;"
     " ELSE INSERT INTO c (id, n) VALUES (NEW.n, NEW.m); END IF",
+    "IF EXISTS (SELECT 1 FROM by_bin WHERE k = NEW.k) THEN UPDATE by_bin SET n = n + NEW.m WHERE k = NEW.k;"
+    " ELSE INSERT INTO by_bin (k, n) VALUES (NEW.k, NEW.m); END IF",
     "BEGIN IF NOT EXISTS (SELECT * FROM c WHERE c.id = NEW.n LIMIT 1) THEN INSERT INTO c SET id = NEW.n, n = NEW.m;"
     " ELSE UPDATE c AS x SET x.n = x.n + NEW.m WHERE x.id = NEW.n; END IF; INSERT INTO log VALUES (NEW.id); END",
     "BEGIN DECLARE v INT; SELECT n INTO v FROM c WHERE id = NEW.id; UPDATE c SET n = v + NEW.m WHERE id = NEW.id;"

@@ -16,7 +16,6 @@ from binlane.precheck.bodies.own_keys import (
     in_key_of,
     meet_nowhere,
     names_of,
-    of_key,
     ways_of,
 )
 from binlane.precheck.bodies.row_values import TypeOf, declared, leaves_one
@@ -71,10 +70,8 @@ def effects_in_turn(
 
     def is_key(key: TableKey, names: frozenset[str]) -> bool:
         table = written(key)
-        unique = () if table is None else tuple(each for each in table.keys if each.unique)
-        columns = [column_of(table, name) for name in names]
-        is_whole = len(unique) == 1 and names_of(unique[0]) == names
-        return is_whole and all(each is not None and not of_key(each, unique[0]).nullable for each in columns)
+        unique = [] if table is None else [each for each in table.keys if each.unique]
+        return len(unique) == 1 and names_of(unique[0]) == names
 
     if body.events and (tokens := with_upserts(body.tokens, body.database, is_key)) is not body.tokens:
         body = body._replace(tokens=tokens)

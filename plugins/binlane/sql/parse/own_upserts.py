@@ -11,8 +11,8 @@ from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.query_blocks import Block, Column, blocks, call_end, conditions, plain_column
 from binlane.sql.parse.row_effects import PLAIN, assigned_values, found_by_row, inserts
 
-_BEFORE: Final = frozenset({"", "BEGIN", "THEN", "ELSE", "ROW", "DO", "LOOP"})
-"""Words behind which a statement begins; empty: a semicolon."""
+_BEFORE: Final = frozenset({"BEGIN", "THEN", "ELSE", "ROW", "DO", "LOOP"})
+"""Words behind which a statement begins, as behind a semicolon."""
 _CLAUSES: Final = frozenset({"SELECT", "FROM", "WHERE", "LIMIT", "UPDATE", "SET"})
 _DOUBLED: Final = tuple(Token(TokenKind.WORD, word, word) for word in ("ON", "DUPLICATE", "KEY", "UPDATE"))
 
@@ -31,7 +31,7 @@ def with_upserts(
     """A trigger's tokens with ``INSERT ... ON DUPLICATE KEY UPDATE`` in place of each of these, if the query and the
     UPDATE find their row by values of the row at hand for a unique key, with which the INSERT makes it.
 
-    ``is_key``: whether the columns, in lower case, are the one unique key of a table, and take no NULL.
+    ``is_key``: whether the columns, in lower case, are the one unique key of a table. A NULL is inserted either way.
     """
     found, at = list[Token](), 0
     while at < len(tokens):
@@ -47,7 +47,7 @@ def with_upserts(
 
 
 def _branches(tokens: Sequence[Token], at: int) -> _Branches | None:
-    begins = at == 0 or is_symbol(tokens[at - 1], ";") or tokens[at - 1].upper in _BEFORE - {""}
+    begins = at == 0 or is_symbol(tokens[at - 1], ";") or tokens[at - 1].upper in _BEFORE
     if tokens[at].upper != "IF" or not begins:
         return None
     exists = at + (2 if _words(tokens, at + 1, "NOT") else 1)
@@ -56,9 +56,9 @@ def _branches(tokens: Sequence[Token], at: int) -> _Branches | None:
     closed = call_end(tokens, exists + 1)
     first = next((each for each in range(closed, len(tokens)) if is_symbol(tokens[each], ";")), len(tokens))
     second = next((each for each in range(first + 1, len(tokens)) if is_symbol(tokens[each], ";")), len(tokens))
-    is_whole = _words(tokens, closed + 1, "THEN") and _words(tokens, first + 1, "ELSE")
-    if not is_whole or not _words(tokens, second + 1, "END", "IF"):
+    if not (_words(tokens, first + 1, "ELSE") and _words(tokens, second + 1, "END", "IF")):
         return None
+    # behind THEN; of a longer condition it begins with no verb
     branches = [tokens[closed + 2 : first], tokens[first + 2 : second]]
     update, insert = branches if exists == at + 1 else branches[::-1]
     return _Branches(tokens[exists + 2 : closed], update, insert, second + 3)
