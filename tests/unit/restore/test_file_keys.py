@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import struct
-from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -121,11 +120,13 @@ def test_a_filter_that_is_none_or_of_another_file_is_refused(content: bytes) -> 
         KeyFilter.parse(content, "d", "w")
 
 
-def test_too_many_keys_are_no_filter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_too_many_keys_are_no_filter(monkeypatch: pytest.MonkeyPatch) -> None:
     log = log_of(EVERY_COLUMN["long"], [struct.pack("<i", number) for number in range(50)])
     assert not filter_of(log).may_have("shop.t", "77")
-    monkeypatch.setattr(file_keys, "_MOST", 10)
-    assert filter_of(log).may_have("shop.t", "77")
+    for limit, value in (("_MOST", 10), ("_SHARE", 100_000)):
+        with monkeypatch.context() as patch:
+            patch.setattr(file_keys, limit, value)
+            assert filter_of(log).may_have("shop.t", "77")
 
 
 def test_a_table_whose_images_lack_columns_may_have_any_value() -> None:
