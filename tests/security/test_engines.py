@@ -107,6 +107,7 @@ PROGRAMS: Final = (
     "CREATE DEFINER=`a`@`b` PROCEDURE app.p() UPDATE app.cars SET engine = 'V8' WHERE id = 1",
     "CREATE EVENT app.e ON SCHEDULE EVERY 1 DAY DO UPDATE app.cars SET engine = old WHERE engine = 'V8'",
     "CREATE FUNCTION app.f(engine INT) RETURNS INT RETURN engine = 8",
+    "CREATE DEFINER=sequence@h TRIGGER app.tr BEFORE UPDATE ON app.cars FOR EACH ROW SET NEW.engine = 'V8'",
     "SET STATEMENT default_storage_engine = 'Aria' FOR CREATE VIEW app.v AS SELECT 1 FROM app.c WHERE engine = 'V8'",
 )
 """Programs that compare or set a column of that name."""

@@ -35,6 +35,9 @@ TABLES: Final[dict[Flavor, tuple[tuple[str, str], ...]]] = {
         (_BAD, "(a INT) `x`='*/ /*M! AS SELECT 7 AS stolen */ /* '"),
         (_BAD, "(a INT `x`='*/, b INT DEFAULT 5 /* ')"),
         (_BAD, "(a INT, KEY k (a) `x`='*/, b INT DEFAULT 5 /* ')"),
+        (_BAD, "(a INT) ENCRYPTED=`NO UNION=(other.t)`"),
+        ("", "(a INT PRIMARY KEY, b INT, KEY (b), CONSTRAINT `x`` FOREIGN KEY(b) REFERENCES t(a),\n  CONSTRAINT ``y`"
+         " FOREIGN KEY (b) REFERENCES t (a))"),
         ("", "(a INT PRIMARY KEY, b INT, KEY (b), CONSTRAINT `x``,\n  KEY ``k`` (a), RENAME TO o.t, ADD CONSTRAINT ``z`"
          " FOREIGN KEY (b) REFERENCES t (a))"),
     ),

@@ -184,3 +184,28 @@ def test_what_the_servers_warn_of_is_named(server: PrivateServer, tmp_path: Path
                 missed.append(text)
     assert missed == []
     assert ran > 150
+
+
+BARE: Final = ("ROWNUM", "SYSDATE", "q.nextval", "q.currval")
+
+
+def test_what_oracle_calls_without_parentheses_is_a_column_elsewhere(server: PrivateServer) -> None:
+    if server.flavor is Flavor.MYSQL:
+        return
+    with contextlib.closing(server.connect(autocommit=True)) as connection, connection.cursor() as cursor:
+        for text in ("CREATE DATABASE o", "USE o", "CREATE TABLE t (a INT)", "INSERT INTO t VALUES (1), (2), (3)"):
+            cursor.execute(text)
+        cursor.execute("CREATE SEQUENCE q")
+        cursor.execute("SET SESSION binlog_format = 'MIXED'")
+        for bare in BARE:
+            text = f"UPDATE t SET a = {bare} WHERE a > 0"
+            cursor.execute("SET sql_mode = ''")
+            with pytest.raises(pymysql.err.OperationalError, match="Unknown"):
+                cursor.execute(text)
+            assert analyze(text, database="o", flavor=server.flavor).unsafe is None
+            cursor.execute("SET sql_mode = 'ORACLE'")
+            cursor.execute(f"SELECT {bare} FROM t")
+            facts = analyze(text, database="o", flavor=server.flavor, sql_mode_ansi_quotes=True, oracle=True)
+            assert facts.unsafe is not None
+        cursor.execute("DELETE FROM t WHERE ROWNUM <= 2")
+        assert cursor.rowcount == 2

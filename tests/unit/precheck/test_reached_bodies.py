@@ -12,6 +12,7 @@ import pytest
 from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, SessionContext, TableKey
 from binlane.precheck.bodies import body_parts
 from binlane.precheck.situation.situation import Needs
+from binlane.precheck.statements.account_programs import _of_text
 from binlane.precheck.statements.window_statements import ReachingStatement
 from binlane.schema.programs import Program
 from binlane.sql.logged_statement import LoggedText
@@ -39,8 +40,9 @@ def found_in(
     *programs: Program,
     texts: Sequence[LoggedText] = (),
     cascades: Sequence[tuple[TableKey, TableKey]] = (),
+    what: str = "SET SESSION sql_select_limit",
 ) -> bool:
-    """Whether check `unsafe-bodies` refuses a statement for SET SESSION, in a window of these texts."""
+    """Whether check `unsafe-bodies` refuses a statement for ``what``, in a window of these texts."""
     item = Item(ItemKind.STATEMENT, statement, context=SessionContext(database="a", charset_client=45, sql_mode=0))
     header = BlockHeader(9, 9, 1, LogPosition("log", 9), "", 0.0)
 
@@ -62,7 +64,7 @@ def found_in(
         transactions_with=transactions_with,
     )
     texts_of = said(window, "unsafe-bodies")
-    assert all("found SET SESSION sql_select_limit" in each for each in texts_of), texts_of
+    assert all(f"found {what}" in each for each in texts_of), texts_of
     return bool(texts_of)
 
 
@@ -81,6 +83,22 @@ def test_a_routine_of_the_window_calls_without_call_in_oracle_mode(
 ) -> None:
     function = f"CREATE DEFINER=`u`@`%` FUNCTION `f`() RETURN INT AS BEGIN {call}; RETURN 1; END"
     assert found_in(STATEMENT, *programs, texts=(*texts, made(function, 2, ORACLE)))
+
+
+BARE: Final = {"ROWNUM": "ROWNUM()", "SYSDATE": "SYSDATE()", "s.currval": "LASTVAL()", "s.nextval": "NEXTVAL()"}
+
+
+@pytest.mark.parametrize(("bare", "what"), BARE.items())
+def test_what_oracle_calls_without_parentheses_gives_another_value(bare: str, what: str) -> None:
+    body = f"AS BEGIN UPDATE a.t SET n = {bare}; RETURN 1; END"
+    stored = [
+        Program(TableKey("a", "f"), "function", body, {"sql_mode": mode})
+        for mode in ("ANSI_QUOTES,ORACLE", "ANSI_QUOTES")
+    ]
+    assert [found_in(STATEMENT, each, what=what) for each in stored] == [True, False]
+    text = made(f"CREATE FUNCTION `f`() RETURN INT {body}", 2, ORACLE)
+    assert found_in(STATEMENT, texts=(text,), what=what)
+    assert [each.found for each in _of_text(text, Flavor.MARIADB)] == [what]
 
 
 def trigger(table: str, body: str, time: str) -> Program:

@@ -120,11 +120,12 @@ def test_the_code_of_a_library_or_a_routine_in_another_language_stays(code: str,
         sql = f"{front}${tag}${code}${tag}$".encode()
         assert plain(sql, SessionContext(), Flavor.MYSQL) == sql
         facts = analyze(sql.decode(), database="d", flavor=Flavor.MYSQL)
-        assert (facts.reason, facts.databases) == (None, {"a"}), facts
+        assert facts.reason is None
+        assert facts.databases == {"a"}
         assert not_logged(sql.decode(), facts, Dialect(Flavor.MYSQL), (9, 7, 0), "d") is None
 
 
-@pytest.mark.parametrize("sql", ["SELECT a AS $$, b AS $$ FROM c.t", "INSERT INTO c.t SELECT 1 AS $$, x.f(), 2 AS $$"])
+@pytest.mark.parametrize("sql", ["SELECT a AS $$, c.f() AS $$", "INSERT INTO t SELECT 1 AS $$, c.f(), 2 AS $$"])
 def test_names_of_dollars_are_names(sql: str) -> None:
     assert "c" in analyze(sql, database="d", flavor=Flavor.MYSQL).databases
 

@@ -97,6 +97,10 @@ REFUSED = [
     ),
     pytest.param((GTID, table_map(1), insert(2, [1]), XID), 2, "WRITE_ROWS_V1", "no TABLE_MAP", id="rows-without-map"),
     pytest.param(
+        (GTID, query(b"CREATE TABLE t (a INT) AS SELECT s AS a FROM o.t"), table_map(1), insert(1, [1]), XID),
+        1, "QUERY", "a table in the form in which a server logs it, with SELECT", id="a-query-in-front-of-its-rows",
+    ),
+    pytest.param(
         (GTID, query(b"INSERT INTO t VALUES (1)"), query(b"XA COMMIT X'31',X'',1")),
         2, "QUERY", "an XA COMMIT or XA ROLLBACK with changes of its own", id="xa-commit-with-changes",
     ),
