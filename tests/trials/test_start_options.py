@@ -83,6 +83,7 @@ SAMPLE: Final = {
     *("replicate-do-db", "replicate-rewrite-db", "replicate-wild-ignore-table", "slave-skip-errors", "sql-mode"),
     *("slave-exec-mode", "slave-type-conversions", "binlog-ignore-db", "binlog-format", "read-only"),
 }
+_ALIASES: Final = (("slave", "replica"), ("replica", "slave"), ("transaction", "tx"))
 _SWITCHES: Final = {"TRUE": "0", "FALSE": "1", "ON": "0", "OFF": "1"}
 _TABLES: Final = tuple(
     statement
@@ -124,9 +125,9 @@ class Option:
         return f"--{self.name}={self.value}"
 
     def is_named(self, told: str) -> bool:
-        """Whether a message names it, or the variable of its other name."""
+        """Whether a message names it, or the variable of another name."""
         name = self.name.replace("-", "_")
-        both = {name, name.replace("slave", "replica"), name.replace("replica", "slave")}
+        both = {name, *(name.replace(*each) for each in _ALIASES)}
         return "expected" in told and re.search(rf"\b({'|'.join(both)})\b", told.replace("-", "_")) is not None
 
 
@@ -193,16 +194,20 @@ def apply(channel: Channel, *arguments: str) -> None:
 
 
 def equal(channel: Channel) -> None:
-    source, target = (
-        {
-            f"{database}.{table}": sorted(server.query(f"SELECT * FROM {database}.{table}"), key=repr)
-            for database, table in server.query(
-                "SELECT table_schema, table_name FROM information_schema.tables WHERE table_schema LIKE 'tenant%'"
-            )
-        }
-        for server in (channel.source, channel.target)
-    )
-    assert source == target
+    assert rows(channel.source) == rows(channel.target)
+
+
+def rows(server: PrivateServer) -> dict[str, list[tuple[object, ...]]]:
+    """All rows by table, read in one time zone."""
+    names = "SELECT CONCAT(table_schema, '.', table_name) FROM information_schema.tables WHERE table_schema LIKE "
+    found = {}
+    with server.connect(autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("SET SESSION time_zone = '+00:00'")
+        cursor.execute(f"{names} 'tenant%' ORDER BY 1")
+        for (name,) in cursor.fetchall():
+            cursor.execute(f"SELECT * FROM {name}")
+            found[str(name)] = sorted(cursor.fetchall(), key=repr)
+    return found
 
 
 def failing(
