@@ -70,6 +70,11 @@ SETTLED: Final = {
     f"{AFTER}INSERT INTO u (a, n) VALUES (NEW.w, 1) ON DUPLICATE KEY UPDATE n = n + VALUES(n)": UPDATE,
     f"{AFTER}INSERT IGNORE INTO u (a, n) VALUES (NEW.w, 1)": UPDATE,
     f"{AFTER}INSERT INTO u (a, n) VALUES (NEW.w, 1) ON DUPLICATE KEY UPDATE a = a": UPDATE,
+    f"{AFTER}IF EXISTS (SELECT 1 FROM u WHERE a = NEW.w) THEN UPDATE u SET n = n + NEW.v WHERE a = NEW.w; "
+    "ELSE INSERT INTO u (a, n) VALUES (NEW.w, NEW.v); END IF": UPDATE,
+    f"{AFTER}BEGIN INSERT IGNORE INTO u (a, n) VALUES (NEW.w, 0); UPDATE u SET n = n + NEW.v WHERE a = NEW.w; END": (
+        UPDATE
+    ),
     f"{AFTER}INSERT INTO u (a, n) VALUES (NEW.w, 5) ON DUPLICATE KEY UPDATE n = VALUES(n)": UPDATE,
     f"{AFTER}IF NEW.v > 1 THEN UPDATE p SET v = 7, t = 'x' WHERE id = NEW.w; "
     "ELSE UPDATE p SET t = 'x', v = 7 WHERE id = NEW.w; END IF": UPDATE,

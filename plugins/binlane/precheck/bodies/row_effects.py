@@ -94,7 +94,7 @@ def effects_in_turn(
     if changed_here and catches_errors(body.tokens):
         yield _part("a handler of errors that depend on the rows before")
     felt = read & (changed_here | bases(beside.changed))
-    if felt and body.events:
+    if felt:
         felt -= RowsMet(body, beside, fired, told, written).settled_reads()
     if body.events:
         felt |= read & {ANY_CASE.table(body.difference.key)}

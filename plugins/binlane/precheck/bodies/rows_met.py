@@ -188,9 +188,7 @@ class RowsMet:
         """The tables, as ``ANY_CASE`` has them, of which the queries of a trigger see the same whichever rows come
         before: rows of their own, or those that rows at hand with equal values have changed, who do all the same."""
         return frozenset(
-            base
-            for base, every in self._groups.items()
-            if self.body.events and (self._is_by_key(every) or self._is_one_by_values(every))
+            base for base, every in self._groups.items() if self._is_by_key(every) or self._is_one_by_values(every)
         )
 
     @cached_property

@@ -11,8 +11,6 @@ from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.query_blocks import Block, Column, blocks, call_end, conditions, plain_column
 from binlane.sql.parse.row_effects import PLAIN, assigned_values, found_by_row, inserts
 
-_BEFORE: Final = frozenset({"BEGIN", "THEN", "ELSE", "ROW", "DO", "LOOP"})
-"""Words behind which a statement begins, as behind a semicolon."""
 _CLAUSES: Final = frozenset({"SELECT", "FROM", "WHERE", "LIMIT", "UPDATE", "SET"})
 _DOUBLED: Final = tuple(Token(TokenKind.WORD, word, word) for word in ("ON", "DUPLICATE", "KEY", "UPDATE"))
 
@@ -47,8 +45,7 @@ def with_upserts(
 
 
 def _branches(tokens: Sequence[Token], at: int) -> _Branches | None:
-    begins = at == 0 or is_symbol(tokens[at - 1], ";") or tokens[at - 1].upper in _BEFORE
-    if tokens[at].upper != "IF" or not begins:
+    if tokens[at].upper != "IF":
         return None
     exists = at + (2 if _words(tokens, at + 1, "NOT") else 1)
     if not (_words(tokens, exists, "EXISTS") and exists + 1 < len(tokens) and is_symbol(tokens[exists + 1], "(")):
