@@ -22,13 +22,15 @@ from binlane.apply.refusals import target_errors
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.bootstrap.definition_copy import Definition, make
+from binlane.bootstrap.definition_proof import session_modes
 from binlane.bootstrap.sessions import Session
 from binlane.errors import TargetError, TargetUnavailableError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import SYSTEM_DATABASES, Flavor, SchemaObject, TableKey
 from binlane.servers.names import among, literals, other_than
+from binlane.sql.charset import decoded, definition_context, dialect_of
 from binlane.sql.parse.analyze import analyze
-from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
+from binlane.sql.parse.lexer import Token, TokenKind, Unreadable, lex
 
 _MARK: Final = "binlane: stands in for what a view needs"
 """Behind it stands the channel: another one's copy may be using its own at the same time."""
@@ -57,8 +59,9 @@ class ViewText:
     @classmethod
     def of(cls, definition: Definition, flavor: Flavor) -> ViewText:
         """Raises Unreadable."""
-        sql, tokens = definition.statement.decode("utf-8", "surrogateescape"), list[Token]()
-        lex(sql, Dialect(flavor), tokens)
+        context = definition_context(session_modes(definition, flavor), definition.client)
+        sql, tokens = decoded(definition.statement, context), list[Token]()
+        lex(sql, dialect_of(context, flavor), tokens)
         own = TableKey(definition.database, definition.name)
         facts = analyze(sql, database=definition.database, flavor=flavor)
         names = {each.text.lower(): each.text for each in tokens if each.kind is TokenKind.NAME}
@@ -77,12 +80,15 @@ class StandIns:
     session: Session
     channel: str
     columns: Collection[str]
+    own: Collection[str]
+    """The databases that the channel copies, in lower case."""
     databases: list[str] = field(default_factory=list)
     made: dict[tuple[str, str, str], None] = field(default_factory=dict)
     """Kind, database and name."""
 
     def make(self, view: ViewText, pending: Collection[TableKey]) -> None:
-        """Everything that the view needs and the target lacks, except views that are still to come."""
+        """Everything that the view needs and the target lacks, except views that are still to come. Raises TargetError
+        if that is in a database of the server's, of binlane's or of somebody else's: the view chooses the names."""
         databases = {each.database for each in view.tables} | {database for database, _ in view.functions}
         chosen = literals(sorted(databases))
         present = self._names("table_schema, table_name FROM information_schema.tables", "table_schema", chosen)
@@ -90,7 +96,15 @@ class StandIns:
             "routine_schema, routine_name FROM information_schema.routines", "routine_schema", chosen
         )
         there = {name for (name,) in self.session.texts("SELECT schema_name FROM information_schema.schemata")}
-        for database in sorted(databases - there):
+        lacks = {key.database for key in view.tables - {*pending} if (key.database, key.table) not in present}
+        lacks |= {database for database, name in view.functions if (database, name) not in routines}
+        others = {*SYSTEM_DATABASES, *(name.lower() for name in there)} - {*self.own}
+        if foreign := sorted(database for database in lacks if database.lower() in others):
+            raise TargetError(
+                f"{view.definition.schema_object}: expected that the target has all that the view needs of database "
+                f"{foreign[0]}, which this channel does not copy, found that something is not there"
+            )
+        for database in sorted(lacks - there):
             self.session.execute(f"CREATE DATABASE {identifier(database)}")
             self.databases.append(database)
         columns = ", ".join(f"{identifier(name)} VARCHAR(1)" for name in self.columns)
@@ -149,7 +163,8 @@ def make_broken_views(
         return BrokenViews(frozenset(), ())
     drop_stand_ins(session, channel, (), {key.database for view in left for key in (*view.tables, view.key)})
     names = {name.lower(): name for view in left for name in view.columns}
-    stand_ins, tried = StandIns(session, channel, names.values()), frozenset(view.key for view in left)
+    own = frozenset(name.lower() for name in (*(key.database for key in copied), *(view.database for view in views)))
+    stand_ins, tried = StandIns(session, channel, names.values(), own), frozenset(view.key for view in left)
     try:
         while left:
             pending = {view.key for view in left}

@@ -29,7 +29,7 @@ from binlane.model import Flavor, SchemaObject, SessionContext, TableKey
 from binlane.servers.names import among, literals
 from binlane.servers.stored_bodies import is_gone
 from binlane.sessions.pins import WRITE_MODE
-from binlane.sql.charset import definition_context, dialect_in
+from binlane.sql.charset import definition_context, dialect_in, in_bytes
 from binlane.sql.parse.shown_table import ENDED_QUOTES, LINE_BREAK, hidden_part, with_quoted_names
 from binlane.sql.scheduled_event import disabled
 from binlane.state.records.bootstraps import TABLE
@@ -203,7 +203,8 @@ class _Reader:
             return found
 
     def _view_of_no_database(self, database: str, name: str) -> Definition | None:
-        """The view by the catalogue, which has it in parts; None if its own database is gone."""
+        """The view by the catalogue, which has it in parts; None if its own database is gone, or if its client's
+        character set cannot spell it."""
         place = f"table_schema = {quoted(database)} AND table_name = {quoted(name)}"
         rows = self.session.rows(
             "SELECT view_definition, check_option, definer, security_type, character_set_client, collation_connection "
@@ -223,7 +224,12 @@ class _Reader:
             f"CREATE DEFINER={identifier(user)}@{identifier(host)} SQL SECURITY {security} "
             f"VIEW {_name(database, name)}{columns} AS {body}{check}"
         )
-        return Definition("VIEW", database, name, statement.encode(), client, collation, broken=True)
+        try:
+            # the catalogue's text is UTF-8, whatever the view's client was
+            sent = in_bytes(statement, client)
+        except (UnicodeError, LookupError):
+            return None
+        return Definition("VIEW", database, name, sent, client, collation, broken=True)
 
     def triggers(self, tables: Collection[TableKey]) -> Iterator[Definition]:
         query = "trigger_schema, trigger_name, event_object_table FROM information_schema.triggers"

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from binlane.bootstrap.broken_views import stand_ins
 from binlane.bootstrap.copy_checks import EMPTY, NOT_EMPTY, check_functions, foreign_objects
-from binlane.bootstrap.definition_copy import contents
+from binlane.bootstrap.definition_copy import Definition, contents
 from binlane.bootstrap.rehearsal import OLD_FORMAT, READ_ONLY, rehearse
 from binlane.bootstrap.sessions import write_session
 from binlane.bootstrap.spatial_references import lacking_references
@@ -32,7 +32,8 @@ from binlane.schema.normalize import collation_name
 from binlane.servers.catalog import read_databases, read_foreign_keys
 from binlane.servers.stored_bodies import asking
 from binlane.sql.accounts import shown_accounts
-from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
+from binlane.sql.charset import definition_context, tokens_in
+from binlane.sql.parse.lexer import TokenKind, Unreadable
 from binlane.sql.program_names import folded_name
 from binlane.sql.requirements import TRUSTED_FUNCTION, TRUSTED_MAKER, requirements_of
 from binlane.state.tables import SCHEMA
@@ -145,7 +146,7 @@ def check_program_texts(situation: Readiness) -> Iterator[Finding]:
             verdict = judge.judge_definition(each.database, mode, each.statement, made)
             if verdict is None and each.kind == _VIEW:
                 # a table that is not there yet is named first
-                verdict = judge.lacks_function(_called(each.statement, source.flavor))
+                verdict = judge.lacks_function(_called(each, source.flavor))
             if verdict is not None:
                 todo = "change it on the source, upgrade the target, or leave its database out (--databases)"
                 found = f"{verdict.message} ({verdict.code})"
@@ -154,12 +155,11 @@ def check_program_texts(situation: Readiness) -> Iterator[Finding]:
         judge.close()
 
 
-def _called(view: bytes, flavor: Flavor) -> tuple[str, ...]:
+def _called(view: Definition, flavor: Flavor) -> tuple[str, ...]:
     """The functions of the server itself that a view calls: it shows their names unquoted, and those of others
     quoted."""
-    tokens = list[Token]()
     try:
-        lex(view.decode("utf-8", "surrogateescape"), Dialect(flavor), tokens)
+        tokens = tokens_in(view.statement, definition_context("", view.client), flavor)
     except Unreadable:
         return ()
     pairs = itertools.pairwise(tokens)

@@ -33,6 +33,7 @@ from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection
 from binlane.source.protocol import EventSource
 from binlane.source.server import translated
+from binlane.sql.charset import decoded, definition_context
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.analyze import analyze
 from binlane.sql.parse.lexer import Dialect, Token, Unreadable, lex
@@ -183,7 +184,7 @@ class Readiness:
         found: dict[SchemaObject, frozenset[Requirement]] = {}
         for program in self.programs:
             dialect = self._dialect(program.sql_mode)
-            sql = program.statement.decode("utf-8", "replace")
+            sql = decoded(program.statement, definition_context(program.sql_mode, program.client))
             facts = analyze(
                 sql,
                 database=program.database,
@@ -226,7 +227,7 @@ class Readiness:
         """The statements that make the accounts and give them their privileges, in this order."""
         found = []
         for _, statement in (*self.accounts.made, *self.accounts.grants):
-            sql = statement.decode("utf-8", "replace")
+            sql = decoded(statement, definition_context(""))
             dialect, tokens, places = self._dialect(""), list[Token](), list[tuple[int, int]]()
             try:
                 lex(sql, dialect, tokens, places)

@@ -90,6 +90,7 @@ def _created(body: CatalogBody, flavor: Flavor, ask: Ask) -> str | None:
     statement, modes = rows[0][_STATEMENTS[body.kind]], body.sql_mode.split(",")
     if statement is None:
         return None
+    # the server has converted it into the connection's character set
     text = statement.decode("utf-8", "replace") if isinstance(statement, bytes) else str(statement)
     dialect = Dialect(flavor, "ANSI_QUOTES" in modes, "NO_BACKSLASH_ESCAPES" in modes)
     found = body_of(text, body.kind, dialect)

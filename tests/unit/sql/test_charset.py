@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from pathlib import Path
+from typing import Final
 
 import pytest
 
+import binlane
 from binlane.binlog.types.collations import charset_name, collation_name
 from binlane.model import Flavor, SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
@@ -14,6 +18,7 @@ from binlane.sql.charset import decoded, is_read
 from binlane.sql.parse.facts import StatementKind
 from binlane.sql.program_names import folded_name
 from binlane.sql.programs.reach import naming
+from tests.parsing import parsed
 
 NO_CLIENT_SETS = {"ucs2", "utf16", "utf16le", "utf32"}
 """The servers refuse SET NAMES with them."""
@@ -199,3 +204,51 @@ def test_bytes_that_are_no_character_hide_no_other_name() -> None:
 def test_a_name_without_a_certain_character_is_unknown(collation: int, name: bytes) -> None:
     facts = statement_facts(b"DELETE FROM " + name + b" WHERE a = 1", session(collation), Flavor.MYSQL)
     assert facts.kind is StatementKind.UNKNOWN
+
+
+AS_UTF8: Final = {
+    "answers.py": "what a server said",
+    "apply/change_notes.py": "a text for people",
+    "apply/rows/target_row.py": "a value for people",
+    "binlog/format_description.py": "a version",
+    "binlog/types/sql_values.py": "a text for people",
+    "board/board_reader.py": "a text for people",
+    "bootstrap/account_copy.py": "a line about an account, which servers show in UTF-8",
+    "bootstrap/definition_proof.py": "a text for people",
+    "bootstrap/value_warnings.py": "what a server said",
+    "bootstrap/view_functions.py": "answers in the connection's character set",
+    "orchestration/announcing/asset_event.py": "what a program said",
+    "repair/execution.py": "a JSON document of a row",
+    "restore/definers.py": "an account, compared with accounts of the plan",
+    "restore/dump_file.py": "a text for people",
+    "restore/dump_load.py": "a value of SET, letters of ASCII",
+    "restore/inexact_columns.py": "a name for people",
+    "servers/stored_bodies.py": "what SHOW CREATE has converted into the connection's character set",
+    "source/archive.py": "a list of files",
+    "plan/transaction/temporary_tables.py": "a text for people",
+    "sql/charset.py": "the door",
+    "verify/rows/row_states.py": "a value of a row",
+    "work/logged_statements.py": "the beginning of a statement without a session, for people",
+}
+"""Modules that decode bytes as UTF-8 whatever they are, and what these are."""
+
+
+def test_a_statement_is_decoded_by_the_character_set_of_its_client_alone() -> None:
+    """In UTF-8 a name of another client ends elsewhere, and code looks like a comment: ``tokens_in`` and ``decoded``
+    know the session."""
+    found = set()
+    root = Path(*binlane.__path__)
+    for file in sorted(root.rglob("*.py")):
+        for node in ast.walk(parsed(file.read_text())):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr == "decode"
+                and any(
+                    isinstance(each, ast.Constant) and each.value in ("replace", "surrogateescape", "ignore")
+                    for each in (*node.args, *(one.value for one in node.keywords))
+                )
+            ):
+                found.add((file.relative_to(root).as_posix(), ast.unparse(node.args[0]) if node.args else "'utf-8'"))
+    in_utf8 = {file for file, codec in found if codec in ("'utf-8'", "'utf8'")}
+    assert in_utf8 == AS_UTF8.keys()

@@ -16,14 +16,13 @@ from __future__ import annotations
 import logging
 import re
 import struct
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pymysql
 from pymysql.constants import COMMAND
 
-from binlane.apply.ddl.text import in_parts
 from binlane.apply.session.connection import LaneSession, SessionLimits
 from binlane.apply.session.context import ContextSetter
 from binlane.apply.session.retry_verdicts import error_code, is_lost
@@ -39,7 +38,7 @@ from binlane.sql.charset import dialect_of
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.facts import StatementFacts, StatementKind
-from binlane.sql.parse.lexer import Unreadable
+from binlane.sql.parse.lexer import Token, Unreadable
 from binlane.sql.program_names import folded_name
 from binlane.sql.programs.reach import folded
 from binlane.sql.scheduled_event import disabled
@@ -76,10 +75,6 @@ _NO_PRIVILEGE: Final = 1227
 _UNKNOWN_DATABASE: Final = 1049
 _LOCK_WAIT: Final = frozenset({1205, 1213})
 _NO_ROUTINE: Final = 1305
-_NAME: Final = rb"(?:`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|[\w$\x80-\xff]+)"
-_MADE: Final = re.compile(
-    rb"\b(?:FUNCTION|PROCEDURE)\s+(?:IF\s+NOT\s+EXISTS\s+)?(?:" + _NAME + rb"\s*\.\s*)?(?P<name>" + _NAME + rb")", re.I
-)
 _ROUTINE: Final = re.compile(r"(?:FUNCTION|PROCEDURE) (?:.*\.)?(?P<name>[^.]+?) does not exist")
 
 
@@ -324,9 +319,9 @@ def ask_parser(engine: Engine, plan: WindowPlan, plans: WorkFolder) -> ParserAns
             if verdict is not None:
                 asked.refused.append((logged, verdict))
             if is_ddl:
-                asked.made.update(_made(in_parts(logged.item)[1]))
                 header = logged.header
                 text = LoggedText.of(header.first_seqno, header.source, logged.item, plan.flavor)
+                asked.made.update(() if text is None else _made(text.tokens))
                 asked.texts.extend([] if text is None or verdict is not None else [text])
     finally:
         if judge is not None:
@@ -385,11 +380,14 @@ def _qualified_calls(
                 yield f"{identifier(database.text)}.{identifier(name.text)}", name.text
 
 
-def _made(statement: bytes) -> Iterator[str]:
-    if re.match(rb"CREATE\b", statement, re.I):
+def _made(tokens: Sequence[Token]) -> Iterator[str]:
+    if tokens and tokens[0].upper == "CREATE":
         # a package has several; what a body names is taken for made as well
-        for match in _MADE.finditer(statement):
-            yield folded_name(match["name"].strip(b'`"').decode("utf-8", "replace"))
+        for at, token in enumerate(tokens):
+            if token.upper in ("FUNCTION", "PROCEDURE"):
+                named = [each for each in tokens[at + 1 : at + 7] if each.upper not in ("IF", "NOT", "EXISTS")]
+                is_qualified = len(named) > 2 and is_symbol(named[1], ".")
+                yield from (folded_name(each.text) for each in named[2 * is_qualified :][:1])
 
 
 def _verdict(code: int, message: str) -> Verdict | None:
