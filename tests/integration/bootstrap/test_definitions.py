@@ -86,7 +86,7 @@ def test_stand_ins_of_a_killed_copy_are_dropped(either: Channel) -> None:
     run_on(either.source, *VIEWS)
     run_on(either.target, "CREATE DATABASE app")
     session = write_session(either.endpoints.target)
-    stand_ins = StandIns(session, "another", ("id",))
+    stand_ins = StandIns(session, "another", ("id",), ("app",))
     definition = of("CREATE VIEW `app`.`v` AS select `app`.`u`.`id` AS `id`,`f`(1) AS `q` from `app`.`u`")
     stand_ins.make(ViewText.of(definition, session.flavor), ())
     session.close()
@@ -101,7 +101,7 @@ def test_what_takes_the_place_of_a_stand_in_is_not_dropped(
 ) -> None:
     run_on(either.target, "CREATE DATABASE app")
     session = write_session(either.endpoints.target)
-    stand_ins = StandIns(session, "another", ("id",))
+    stand_ins = StandIns(session, "another", ("id",), ("app",))
     definition = of("CREATE VIEW `app`.`v` AS select `app`.`u`.`id` AS `id`,`f`(1) AS `q` from `app`.`u`,`app`.`w`")
     stand_ins.make(ViewText.of(definition, session.flavor), ())
 
