@@ -6,11 +6,12 @@ Attackers: whoever can UPDATE the schema ``binlane`` on the target; whoever may 
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -18,7 +19,8 @@ from binlane.errors import PlanError
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.state.tables import windows
-from binlane.work.files import WorkFolder
+from binlane.work.files import WorkFolder, digest_of
+from binlane.work.plan_inputs import INPUTS
 from lab.traffic import Mix
 from tests.conftest import requires_mysql
 from tests.integration.window.board.test_board import API, EDIT, client_of, half_way
@@ -229,5 +231,59 @@ def test_no_step_goes_to_a_place_that_an_answer_names(channel: Channel, witness:
     ):
         with pytest.raises(PlanError, match=said):
             steps.apply_lane(channel.config, channel.endpoints, name, 0)
+    channel.go_on(window)
+    channel.assert_equal()
+
+
+ANSWERS: Final[tuple[Any, ...]] = (
+    {"0123456789abcdef/x": 5},
+    {"0123456789abcdef/x": "y"},
+    {"0123456789abcdef/x": "A" * 64},
+    {"../manifest.json": "a" * 64},
+    {"0123456789abcdef/../x": "a" * 64},
+    {"x\n": "a" * 64},
+    {"x" * 300: "a" * 64},
+    {7: "a" * 64},
+    ["manifest.json"],
+    "manifest.json",
+)
+"""What a plan job is said to have made. A line more is an attack more."""
+
+
+def test_the_target_records_no_digests_of_another_form(channel: Channel) -> None:
+    """Each reader of the window's row would refuse it, and nothing but an UPDATE by hand would lead out."""
+    run_on(channel.source, "CREATE DATABASE tenant_1", "CREATE TABLE tenant_1.t (id INT PRIMARY KEY)")
+    window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    recorded = channel.target.query("SELECT files FROM binlane.windows")
+    for answer in ANSWERS:
+        with pytest.raises(PlanError, match="expected the SHA-256 of files of the window"):
+            steps.adopt_plan(channel.config, channel.endpoints, window["work"], made=answer)
+    assert channel.target.query("SELECT files FROM binlane.windows") == recorded
+    channel.go_on(window)
+    channel.assert_equal()
+
+
+def test_digests_of_an_answer_alone_let_no_file_name_code(channel: Channel) -> None:
+    """With a folder in the work folder that the target does not know."""
+    run_on(channel.source, "CREATE DATABASE tenant_1", "CREATE TABLE tenant_1.t (id INT PRIMARY KEY)")
+    window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    other = channel.work / "000000000009-aaaaaaaa"
+    shutil.copytree(window["work"], other)
+
+    def answered() -> dict[str, Any]:
+        return {"work": str(other), "inputs": {name: digest_of((other / name).read_bytes()) for name in INPUTS}}
+
+    assert steps.inputs_folder(channel.config, channel.endpoints, answered()).uri == str(other)
+    settings = json.loads((other / "channel.json").read_text())
+    assert "assigner" in settings
+    settings["assigner"] = "evil:Evil"
+    (other / "channel.json").write_text(json.dumps(settings))
+    with pytest.raises(
+        PlanError, match=r"lanes\.assigner: expected one of binlane's own words.*found the code evil:Evil"
+    ):
+        steps.inputs_folder(channel.config, channel.endpoints, answered())
+    with pytest.raises(PlanError, match="found the code evil:Evil"):
+        steps.adopt_plan(channel.config, channel.endpoints, str(other), made=answered()["inputs"])
+    shutil.rmtree(other)
     channel.go_on(window)
     channel.assert_equal()

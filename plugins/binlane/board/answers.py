@@ -139,7 +139,7 @@ def lanes_of(snapshot: Snapshot) -> list[models.Lane]:
     holders = {beat.lane: beat.holder for beat in snapshot.status.heartbeats}
     lanes = []
     for position in snapshot.open_positions:
-        planned = facts.lanes[position.lane] if facts is not None else None
+        planned = facts.lane(position.lane) if facts is not None else None
         age = snapshot.silence(position.lane)
         lanes.append(
             models.Lane(

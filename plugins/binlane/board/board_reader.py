@@ -218,7 +218,8 @@ class BoardReader:
             if len(found) > limit:
                 break
         facts = window.facts
-        lane_name = f"lane {lane}" if facts is None else facts.lanes[lane].name
+        planned = None if facts is None else facts.lane(lane)
+        lane_name = f"lane {lane}" if planned is None else planned.name
         more = found[limit - 1].last_seqno if len(found) > limit else None
         return models.Blocks(lane=lane, name=lane_name, blocks=found[:limit], next_after=more)
 

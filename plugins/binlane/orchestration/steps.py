@@ -78,8 +78,8 @@ from binlane.state.windows import (
     set_plan,
 )
 from binlane.work import files
-from binlane.work.files import Digests, WorkFolder, room_needed
-from binlane.work.plan_inputs import INPUTS, read_inputs
+from binlane.work.files import Digests, WorkFolder, digests_in, room_needed
+from binlane.work.plan_inputs import INPUTS, read_inputs, require_no_code
 from binlane.work.plan_job.made import forget_made, made_here
 from binlane.work.planned import PlannedLanes
 from binlane.work.replaced_tables import replaced_tables
@@ -298,11 +298,11 @@ def inputs_folder(channel: ChannelConfig, endpoints: Endpoints, window: Answer) 
     """The folder of a window that ``extract`` has answered, for the plan job: with the digests that the target has
     recorded of its files, and of a dry run, which the target does not know, those of the answer."""
     # a run of before an upgrade has kept an answer without digests
-    folder = dataclasses.replace(_folders(channel).at(window["work"]), digests=window.get("inputs"))
+    folder = _folders(channel).at(window["work"])
     with engine_of(endpoints.target).connect() as connection:
         found = read_window(connection, channel.name, folder.name)
     if found is None or found.bounds.work.digests is None:
-        return folder
+        return _as_answered(channel, folder, window.get("inputs"))
     return dataclasses.replace(folder, digests=found.bounds.work.digests)
 
 
@@ -561,15 +561,17 @@ def _as_made(channel: ChannelConfig, endpoints: Endpoints, folder: WorkFolder, m
     Raises PlanError if the job has read other inputs than the extraction has written, or is not known.
     """
     engine = engine_of(endpoints.target)
-    made = made_here(folder.uri) if made is None else made
+    made = made_here(folder.uri) if made is None else digests_in(made, folder.uri)
     with engine.connect() as connection:
         window = read_window(connection, channel.name, folder.name)
     if window is None or (recorded := window.bounds.work.digests) is None:
         # a dry run, or digests that are not known
-        return dataclasses.replace(folder, digests=made)
+        return _as_answered(channel, folder, made)
     if window.is_finished:
         # perhaps extracted and planned again since this task's plan job, by who has finished it
-        return dataclasses.replace(folder, digests=recorded if _is_planned(recorded) else made)
+        if _is_planned(recorded):
+            return dataclasses.replace(folder, digests=recorded)
+        return _as_answered(channel, folder, made)
     if made is None:
         if not _is_planned(recorded):
             raise PlanError(
@@ -591,6 +593,16 @@ def _as_made(channel: ChannelConfig, endpoints: Endpoints, folder: WorkFolder, m
         # before the precheck, which may refuse the plan: the next run need not make it again
         record_files(engine, channel.name, folder.name, digests, recorded)
     return dataclasses.replace(folder, digests=digests)
+
+
+def _as_answered(channel: ChannelConfig, folder: WorkFolder, answer: object) -> WorkFolder:
+    """A window's folder, with the digests of an answer that the target does not know; None: there are none. Raises
+    PlanError for code that its settings name and the channel's file does not."""
+    if answer is None:
+        return folder
+    found = dataclasses.replace(folder, digests=digests_in(answer, folder.uri))
+    require_no_code(found, {channel.lanes.consistency, channel.lanes.assigner})
+    return found
 
 
 def _is_planned(recorded: Digests) -> bool:

@@ -116,6 +116,10 @@ class WindowFacts:
         """Row changes read for each one written; None if nothing was written."""
         return self.read / self.written if self.written else None
 
+    def lane(self, number: int) -> LaneFacts | None:
+        """None where the stored row has fewer lanes than the plan: another program has changed one of them."""
+        return self.lanes[number] if 0 <= number < len(self.lanes) else None
+
     def to_json(self) -> str:
         """For the window's row on the target."""
         return json.dumps(FACTS.dump(self), ensure_ascii=False, separators=(",", ":"))

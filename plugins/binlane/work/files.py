@@ -15,13 +15,14 @@ import errno
 import hashlib
 import os
 import posixpath
+import re
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import fsspec
 from blake3 import blake3
@@ -57,6 +58,10 @@ _OPEN_FILE = 0o644
 _OPEN_FOLDER = 0o755
 Digests = Mapping[str, str]
 """SHA-256 of a window's files, in hex, by their names in the window's folder."""
+_NAME_OF_FILE = re.compile(r"(?:[0-9a-f]{16}/)?[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_MOST_FILES = 1_000
+"""Of a window: its inputs, and what a plan is made of."""
 _MOST_BYTES = 1 << 30
 """Of a file that is read as a whole: what no file of a window has."""
 SMALL = 1 << 20
@@ -77,6 +82,23 @@ def room_needed(uri: str) -> Iterator[None]:
             f"{uri}: cannot be written: {exc.strerror}; this step writes nothing to the target. Free space, or set "
             "work.uri to a larger place if no window is open, then run again"
         ) from exc
+
+
+def digests_in(answer: object, where: str) -> Digests:
+    """The digests that a step of another process has answered, which who may edit Airflow's XComs has written as he
+    likes. Raises PlanError for anything that no step answers."""
+    is_known = (
+        isinstance(answer, Mapping)
+        and len(answer) <= _MOST_FILES
+        and all(isinstance(name, str) and _NAME_OF_FILE.fullmatch(name) for name in answer)
+        and all(isinstance(digest, str) and _DIGEST.fullmatch(digest) for digest in answer.values())
+    )
+    if not is_known:
+        raise PlanError(
+            f"{where}: expected the SHA-256 of files of the window, as the step before has answered them, found "
+            "something else: somebody has changed the answer (an XCom); run again"
+        )
+    return cast(Digests, answer)
 
 
 def digest_of(data: bytes) -> str:

@@ -145,6 +145,12 @@ def read_inputs(folder: WorkFolder, classes: Collection[str] = ()) -> Inputs:
     return inputs
 
 
+def require_no_code(folder: WorkFolder, classes: Collection[str]) -> None:
+    """Raises PlanError for settings that name other code than ``classes``, in a folder whose digests the target does
+    not know: whoever has answered them may have chosen the file, too."""
+    _require_no_code(folder, _inputs_in(folder).settings, classes)
+
+
 def _require_no_code(folder: WorkFolder, settings: PlanSettings, classes: Collection[str]) -> None:
     """Who can write to the work folder must not choose the code that the reader's process runs."""
     named = {"lanes.consistency": settings.consistency, "lanes.assigner": settings.assigner}

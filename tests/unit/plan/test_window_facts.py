@@ -74,3 +74,10 @@ def test_no_more_is_read_than_is_written(name: str) -> None:
         PlanError, match=rf"\$\.{name}: expected at most {len(written)}, got {len(written) + 1}; they are"
     ):
         WindowFacts.from_json(longer.to_json())
+
+
+def test_a_lane_that_the_stored_facts_lack_is_none() -> None:
+    """A position may be of one: both rows may have been changed by another program."""
+    assert FACTS.lane(0) == FACTS.lanes[0]
+    assert FACTS.lane(len(FACTS.lanes)) is None
+    assert FACTS.lane(-1) is None

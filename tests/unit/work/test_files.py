@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from binlane.errors import PlanError
-from binlane.work.files import WorkFolder, digest_of, private_file
+from binlane.work.files import WorkFolder, digest_of, digests_in, private_file
 
 
 @pytest.fixture(params=["local", "memory"])
@@ -147,3 +147,11 @@ def test_an_error_tells_nothing_of_the_file_behind_a_link(tmp_path: Path) -> Non
     with pytest.raises(PlanError, match=rf"expected SHA-256 {'a' * 64}, .* found another: ") as refused:
         folder.read("channel.json")
     assert digest_of(b"1234") not in str(refused.value)
+
+
+def test_digests_of_an_answer_have_their_form() -> None:
+    known = {"manifest.json": "a" * 64, "0123456789abcdef/lane-0.bin": "0" * 64}
+    assert digests_in(known, "x") == known
+    for answer in (None, [], {"x": None}, {"x": "a" * 63}, {"a/x": "a" * 64}, {"..": "a" * 64}):
+        with pytest.raises(PlanError, match=r"^x: expected the SHA-256 of files of the window"):
+            digests_in(answer, "x")
