@@ -152,6 +152,7 @@ def test_an_error_tells_nothing_of_the_file_behind_a_link(tmp_path: Path) -> Non
 def test_digests_of_an_answer_have_their_form() -> None:
     known = {"manifest.json": "a" * 64, "0123456789abcdef/lane-0.bin": "0" * 64}
     assert digests_in(known, "x") == known
-    for answer in (None, [], {"x": None}, {"x": "a" * 63}, {"a/x": "a" * 64}, {"..": "a" * 64}):
+    wrong: list[object] = [None, [], {"x": None}, {"x": "a" * 63}, {"a/x": "a" * 64}, {"..": "a" * 64}]
+    for answer in wrong:
         with pytest.raises(PlanError, match=r"^x: expected the SHA-256 of files of the window"):
             digests_in(answer, "x")
