@@ -9,6 +9,7 @@ functions that have these are found without a look at any view.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 import pymysql
@@ -18,9 +19,11 @@ from binlane.bootstrap.sessions import Session
 from binlane.errors import TargetError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SchemaObject, SessionContext
-from binlane.servers.names import other_than
+from binlane.servers.names import literals, other_than
 from binlane.servers.stored_bodies import Ask, CatalogBody, ProgramIsGone, program_error, stored_body
 from binlane.sql.charset import decoded, tokens_in
+from binlane.sql.parse.cursor import is_symbol
+from binlane.sql.parse.functions import BEFORE_PARENTHESIS, BUILTIN
 from binlane.sql.parse.lexer import UNDECODED, Token, Unreadable
 from binlane.sql.program_names import folded_name
 from binlane.sql.programs.of_server import changed_data, described, kept_database, server_statement
@@ -36,7 +39,6 @@ _BY_DEFINER: Final = _ROUTINES.format(security="DEFINER")
 _NAMES_BY_DEFINER: Final = (
     f"SELECT routine_name FROM information_schema.routines WHERE security_type = 'DEFINER' AND {_OTHERS}"
 )
-_EVERY_NAME: Final = f"SELECT routine_name FROM information_schema.routines WHERE {_OTHERS}"
 VIEWS: Final = "SELECT table_name FROM information_schema.tables WHERE table_type = 'VIEW' AND " + other_than(
     "table_schema", "('mysql', 'sys', 'information_schema', 'performance_schema')"
 )
@@ -145,13 +147,44 @@ def check_view(
 
 
 def routines_behind(session: Session, statement: bytes, context: SessionContext) -> Sequence[InvokerRoutine]:
-    """The functions that a view may call, and the routines that they name, whosever privileges they have: by its names,
-    or each function if these are not certain. ``context``: how the server will read the statement."""
-    names = _names_in(statement, context, session.flavor)
-    if names is not None and names.isdisjoint(_plain_names(session, _EVERY_NAME)):
-        return ()
-    rows = [row for query in (ROUTINES, _BY_DEFINER) for row in session.rows(query)]
-    return _reached(invoker_routines(rows, asking(session), session.flavor), names)
+    """The functions that a view calls, and the routines that they name, whosever privileges they have: each function of
+    the server if the view's names are not certain. ``context``: how the server will read the statement.
+
+    Servers have thousands of routines, and copies thousands of views: most call no stored function, and of the others
+    only the bodies of the names that are reached are read.
+    """
+    found, seen = list[InvokerRoutine](), set[str]()
+    wanted = _called_in(statement, context, session.flavor)
+    if wanted is None:
+        rows = [row for query in (ROUTINES, _BY_DEFINER) for row in session.rows(query)]
+        return _reached(invoker_routines(rows, asking(session), session.flavor), None)
+    while wanted:
+        seen |= wanted
+        named = f" AND routine_name IN {literals(wanted)}"
+        rows = [row for query in (ROUTINES, _BY_DEFINER) for row in session.rows(query + named)]
+        more = [
+            each for each in invoker_routines(rows, asking(session), session.flavor) if found or not each.is_procedure
+        ]
+        found += more
+        wanted = frozenset[str]().union(*(_names(each.tokens or ()) for each in more)) - seen
+    return found
+
+
+def _called_in(statement: bytes, context: SessionContext, flavor: Flavor) -> frozenset[str] | None:
+    """The names in front of a parenthesis that the family has not built in; None if they are not certain."""
+    try:
+        tokens = tokens_in(statement, context, flavor)
+    except Unreadable:
+        return None
+    if UNDECODED in decoded(statement, context):
+        return None
+    built_in = BUILTIN[flavor] | BEFORE_PARENTHESIS
+    calls = (
+        token.text
+        for at, (token, behind) in enumerate(pairwise(tokens))
+        if is_symbol(behind, "(") and (token.upper not in built_in or (at > 0 and is_symbol(tokens[at - 1], ".")))
+    )
+    return frozenset(folded_name(each) for each in calls if each)
 
 
 def _names_in(statement: bytes, context: SessionContext, flavor: Flavor) -> frozenset[str] | None:
