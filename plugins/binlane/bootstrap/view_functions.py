@@ -46,6 +46,8 @@ VIEWS: Final = "SELECT table_name FROM information_schema.tables WHERE table_typ
 HIDDEN: Final = "a text that this account may not read"
 """In place of what a routine does."""
 _PROCEDURE: Final = "procedure"
+_SIGNS: Final = frozenset("()+-*/%=<>!&|^~.,;:@?{}")
+"""First characters of tokens that are no names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +168,7 @@ def routines_behind(session: Session, statement: bytes, context: SessionContext)
             each for each in invoker_routines(rows, asking(session), session.flavor) if found or not each.is_procedure
         ]
         found += more
-        wanted = frozenset[str]().union(*(_names(each.tokens or ()) for each in more)) - seen
+        wanted = frozenset(name for each in more for name in _names(each.tokens or ()) if name[0] not in _SIGNS) - seen
     return found
 
 

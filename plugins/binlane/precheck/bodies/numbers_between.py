@@ -51,7 +51,9 @@ _SEVERAL: Final = re.compile(rb"\)[^'\"()]*\(")
 """What lists of several rows have, and few others."""
 _COMMENTS: Final = (b"/*", b"--", b"#")
 """What every comment begins with, and some literals have."""
-_MAKES: Final = re.compile(rb"\b(?:CREATE|ALTER)\b.*\b(?:AUTO_INCREMENT|SERIAL|LIKE)\b", re.IGNORECASE | re.DOTALL)
+_MAKES: Final = re.compile(
+    rb"\A(?=.*\b(?:CREATE|ALTER)\b).*\b(?:AUTO_INCREMENT|SERIAL|LIKE)\b", re.IGNORECASE | re.DOTALL
+)
 _INSERTING: Final = ("INSERT", "REPLACE", "LOAD")
 _NUMBERING: Final = frozenset({"AUTO_INCREMENT", "SERIAL"})
 """Words of statements that may give a table a column that takes numbers."""

@@ -142,7 +142,8 @@ def test_the_changes_of_a_body_with_what_decides_about_their_rows() -> None:
         " UPDATE a SET n = n + 1 WHERE id = NEW.id AND m > 0; DELETE FROM d.c WHERE x = 1 ORDER BY y LIMIT 1;"
         " DELETE FROM a WHERE id = v; DELETE a FROM a JOIN b USING (id); END"
     )
-    found = list(row_changes(body, "own", types_of_variables(body)))
+    # the tables that a DELETE reads are there as queries
+    found = [each for each in row_changes(body, "own", types_of_variables(body)) if each.verb != "SELECT"]
     assert [(each.verb, each.key, sorted(each.asked), sorted(each.assigned)) for each in found] == [
         ("INSERT", TableKey("own", "a"), [], []),
         ("UPDATE", TableKey("own", "a"), ["id", "m"], ["n"]),
