@@ -27,6 +27,7 @@ from binlane.bootstrap.sessions import Session
 from binlane.errors import TargetError, TargetUnavailableError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import SYSTEM_DATABASES, Flavor, SchemaObject, TableKey
+from binlane.schema.letter_case import lower
 from binlane.servers.names import among, literals, other_than
 from binlane.sql.charset import decoded, definition_context, dialect_of
 from binlane.sql.parse.analyze import analyze
@@ -98,8 +99,8 @@ class StandIns:
         there = {name for (name,) in self.session.texts("SELECT schema_name FROM information_schema.schemata")}
         lacks = {key.database for key in view.tables - {*pending} if (key.database, key.table) not in present}
         lacks |= {database for database, name in view.functions if (database, name) not in routines}
-        others = {*SYSTEM_DATABASES, *(name.lower() for name in there)} - {*self.own}
-        if foreign := sorted(database for database in lacks if database.lower() in others):
+        others = {*SYSTEM_DATABASES, *map(lower, there)} - {*self.own}
+        if foreign := sorted(database for database in lacks if lower(database) in others):
             raise TargetError(
                 f"{view.definition.schema_object}: expected that the target has all that the view needs of database "
                 f"{foreign[0]}, which this channel does not copy, found that something is not there"

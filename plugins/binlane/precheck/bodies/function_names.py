@@ -25,6 +25,7 @@ from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation, programs_made_by
 from binlane.safe_text import shown
 from binlane.schema.compare import Severity
+from binlane.schema.letter_case import lower
 from binlane.servers.function_answers import NOT_OWN, NOTHING_PREPARED
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.cursor import Cursor, find_word, is_symbol
@@ -216,7 +217,7 @@ def _calls(tokens: Sequence[Token], stored: Collection[str]) -> Iterator[NamedCa
         if token.kind not in _NAMES or not is_symbol(behind, "("):
             continue
         # behind any other name a function is a stored one on both families
-        if is_qualified and schema.lower() not in OWN_SCHEMAS:
+        if is_qualified and lower(schema) not in OWN_SCHEMAS:
             continue
         if folded_name(token.text) in stored:
             yield NamedCall(token.text, token.kind is TokenKind.NAME, behind.gap, schema)

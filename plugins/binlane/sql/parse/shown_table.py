@@ -33,11 +33,11 @@ LINE_BREAK: Final = "a line break in a name"
 ENDED_QUOTES: Final = "a name that ends its quotes"
 _NOT_OUTSIDE: Final = frozenset({"TABLE", "VALUES", "TRANSACTION"})
 """Words that do not follow the list of columns and keys. WITH and AS may, and need one of these to begin a query."""
-_NAME: Final = r"(?:`(?:[^`\n]|``)+`|\"(?:[^\"\n]|\"\")+\"|[\w$]+)"
-_NAMES: Final = rf"\({_NAME}(?:, {_NAME})*\)"
+_NAME: Final = r"(?:`(?:[^`\n]|``){1,64}`|\"(?:[^\"\n]|\"\"){1,64}\"|[\w$]{1,64})"
+_NAMES: Final = rf"\({_NAME}(?:, {_NAME}){{0,31}}\)"
 _PRINTED_KEY: Final = re.compile(
     rf"^  CONSTRAINT {_NAME} FOREIGN KEY {_NAMES} REFERENCES {_NAME}(?:\.{_NAME})? {_NAMES}"
-    r"(?: ON (?:DELETE|UPDATE) (?:CASCADE|RESTRICT|NO ACTION|SET NULL|SET DEFAULT))*,?$",
+    r"(?: ON (?:DELETE|UPDATE) (?:CASCADE|RESTRICT|NO ACTION|SET NULL|SET DEFAULT)){0,2},?$",
     re.MULTILINE,
 )
 """A foreign key as both families print it. What a name of 64 characters adds can have this form, too, only if the names
