@@ -135,6 +135,18 @@ def test_a_channel_that_promises_nothing_takes_them_by_name() -> None:
             "'DROP TABLE t u': reading stops at 'u' (text behind the end of the statement as it is known)",
         ),
         ("CREATE USER x; DROP TABLE t 'x", "a quote without an end"),
+        pytest.param(
+            "UPDATE t SET a = 1 WHERE " + " OR ".join("a" * 100_001),
+            "more than 200,000 words and signs beside literal rows and long lists of literals; nothing of the window "
+            "was written; divide it into shorter statements on the source",
+            id="long",
+        ),
+        pytest.param(
+            f"UPDATE t SET a = (WITH c AS (SELECT 1) SELECT 1 FROM c WHERE {' OR '.join('a' * 25_001)})",
+            "more than 50,000 words and signs beside literal rows and long lists of literals; nothing of the window "
+            "was written; divide it into shorter statements on the source",
+            id="long-behind-with",
+        ),
     ],
 )
 def test_the_refusal_says_where_reading_stopped_and_what_to_do(text: str, found: str) -> None:

@@ -73,6 +73,7 @@ from binlane.sql.parse.lexer import (
     UNREAD_NAME,
     Unreadable,
 )
+from binlane.sql.parse.queries import TOO_LONG
 from binlane.sql.parse.table_calls import computed_interval
 from binlane.sql.plain_statement import parted, program_at
 from binlane.sql.scheduled_event import schedule_call
@@ -443,9 +444,10 @@ class _Dissection:
         text, dialect = decoded(query.sql, context), dialect_of(context, self.log.format.flavor)
         word = last_word(text, database=context.database, dialect=dialect)
         place = f"reading stops at {shown(word)!r} ({facts.reason})" if word else f"{facts.reason}"
+        way_on = WAY_ON_OF_LONG if facts.reason in TOO_LONG else WAY_ON_OF_UNREAD
         raise UnsupportedEventError(
             f"{self.log.where(event)}{type_name(event.header.type_code)}: expected a statement that binlane reads to "
-            f"its end, found {shown(text)!r}: {place}; nothing of the window was written; {WAY_ON_OF_UNREAD}"
+            f"its end, found {shown(text)!r}: {place}; nothing of the window was written; {way_on}"
             f"{'' if self.log.rules.promises else OR_ALLOW_UNREAD}; see docs/security.md#statements-that-are-not-read"
         )
 
@@ -560,6 +562,10 @@ _WAY_ON_OF_INTERVALS: Final = (
 WAY_ON_OF_UNREAD: Final = (
     "write it in another form on the source, or log such changes as rows (binlog_format=MIXED or ROW); for this one, "
     "skip it and run on the target what the source has executed (docs/control.md)"
+)
+WAY_ON_OF_LONG: Final = (
+    "divide it into shorter statements on the source, or log such changes as rows (binlog_format=MIXED or ROW); for "
+    "this one, skip it and run on the target what the source has executed (docs/control.md)"
 )
 OR_ALLOW_UNREAD: Final = (
     f', or set filter.allow_statements = ["{UNREAD}"] in the channel\'s file, which sends such statements as they are'

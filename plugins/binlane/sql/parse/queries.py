@@ -15,8 +15,19 @@ from binlane.sql.parse.cursor import END, Cursor, FactsBuilder, find_word, group
 from binlane.sql.parse.functions import ADJACENT_ONLY, BEFORE_PARENTHESIS, BUILTIN
 from binlane.sql.parse.lexer import Token, TokenKind, Unreadable
 
-_MAX_TOKENS: Final = 50_000
-"""Characters of a canonical text. sqlglot takes about a second for so many."""
+_MOST_TOKENS: Final = 200_000
+"""Of a query. sqlglot takes some 6 seconds and 250 MB for so many (measured: lists of OR, CASE, UNION ALL)."""
+_MOST_BESIDE_WITH: Final = 50_000
+"""Of a query with WITH: whether a table's name is that of a common table expression is asked for each table, at each
+node around it, so the time grows with the square of the length."""
+
+
+def _too_long(most: int) -> str:
+    return f"a query of more than {most:,} words and signs beside literal rows and long lists of literals"
+
+
+TOO_LONG: Final = frozenset({_too_long(_MOST_TOKENS), _too_long(_MOST_BESIDE_WITH)})
+"""The reasons of Unreadable for a query that is only too long."""
 _MAX_DEPTH: Final = 100
 """Nested parentheses. Fixed, so that every process reads a statement alike; sqlglot uses some 25 frames for each."""
 _SELECT_MODIFIERS: Final = (
@@ -124,8 +135,9 @@ def read_sequences(tokens: Sequence[Token], reading: FactsBuilder) -> None:
 
 
 def _read(tokens: Sequence[Token], reading: FactsBuilder, prefix: str) -> None:
-    if len(tokens) > _MAX_TOKENS:
-        raise Unreadable("a query too long to parse")
+    most = _MOST_BESIDE_WITH if any(token.upper == "WITH" for token in tokens) else _MOST_TOKENS
+    if len(tokens) > most:
+        raise Unreadable(_too_long(most))
     if _depth(tokens) > _MAX_DEPTH:
         raise Unreadable("a query nested too deeply")
     read_sequences(tokens, reading)

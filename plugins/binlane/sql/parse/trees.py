@@ -20,9 +20,16 @@ _FRAMES: Final = 10_000
 Name = tuple[str | None, str]
 
 
-@functools.lru_cache(maxsize=4096)
+_CACHED_LENGTH: Final = 100_000
+"""Characters of a canonical text. Of longer ones the last few are kept: the plan job reads a statement twice."""
+
+
 def named_tables(text: str) -> tuple[tuple[Name, bool], ...]:
     """The table names of a canonical text, each with False if a common table expression has that name."""
+    return _of_long(text) if len(text) > _CACHED_LENGTH else _of_short(text)
+
+
+def _read(text: str) -> tuple[tuple[Name, bool], ...]:
     try:
         with _room_for_recursion():
             trees = sqlglot.parse(text, dialect="mysql")
@@ -31,6 +38,8 @@ def named_tables(text: str) -> tuple[tuple[Name, bool], ...]:
     if len(trees) != 1 or trees[0] is None or trees[0].find(exp.Command) is not None:
         raise Unreadable("sqlglot does not read it")
     found: dict[tuple[Name, bool], None] = {}
+    # the nodes around a table may be thousands: a list of OR is as deep as it is long
+    has_with = trees[0].find(exp.With) is not None
     for node in trees[0].find_all(exp.Table):
         if not isinstance(node.this, exp.Identifier):
             continue  # JSON_TABLE and other functions
@@ -39,8 +48,12 @@ def named_tables(text: str) -> tuple[tuple[Name, bool], ...]:
         name = (node.db if node.args.get("db") is not None else None, node.name)
         if name[0] is None and name[1].upper() == "DUAL" and not node.this.quoted:
             continue
-        found[name, name[0] is not None or not _is_cte(node, name[1])] = None
+        found[name, name[0] is not None or not (has_with and _is_cte(node, name[1]))] = None
     return tuple(found)
+
+
+_of_short = functools.lru_cache(maxsize=4096)(_read)
+_of_long = functools.lru_cache(maxsize=8)(_read)
 
 
 def _place_of(error: Exception) -> str:

@@ -617,6 +617,22 @@ def test_packages_are_mariadbs() -> None:
     assert read("DROP PACKAGE BODY x.p", Flavor.MYSQL).kind is UNKNOWN
 
 
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("UPDATE t SET a = CASE id " + "".join(f"WHEN {n} THEN 'x' " for n in range(20_000)) + "END", "d.t"),
+        ("DELETE FROM t WHERE a = 1" + "".join(f" OR (a = {n} AND b = 2)" for n in range(12_000)), "d.t"),
+        ("INSERT INTO t SELECT 1 FROM u" + "".join(f" UNION ALL SELECT {n}" for n in range(12_000)), "d.t d.u"),
+        ("DELETE FROM t WHERE a IN (SELECT 1 FROM e.v)" + " OR EXISTS (SELECT 1 FROM u)" * 12_000, "d.t d.u e.v"),
+    ],
+    ids=["CASE", "OR", "UNION ALL", "EXISTS"],
+)
+def test_a_statement_of_a_batch_of_rows_is_read(text: str, named: str) -> None:
+    facts = read(text)
+    assert facts.is_read, facts.reason
+    assert tables(facts) == named
+
+
 def test_a_table_that_the_parser_overlooks_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed = queries._named_tables
     monkeypatch.setattr(queries, "_named_tables", lambda text: parsed(text)[:1])
