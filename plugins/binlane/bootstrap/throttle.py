@@ -56,6 +56,8 @@ class Throttle:
     """Set when a job has failed: then no job waits."""
     server: str = "source"
     """Whose load it is, for the reason."""
+    meanwhile: Callable[[], None] = lambda: None
+    """Called once a second in a wait for the server's load."""
     clock: Callable[[], float] = time.monotonic
     _free_at: float = 0.0
     """When the rates allow the next statement."""
@@ -92,6 +94,7 @@ class Throttle:
             if reason != told:
                 self.tell(reason)
             told = reason
+            self.meanwhile()
             self._sleep(_ASK_SECONDS)
         if told:
             self.tell("")

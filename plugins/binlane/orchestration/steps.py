@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar, cast
 
 from binlane.activity import Activity, doing
-from binlane.apply.lane.options import ProgressCallback
 from binlane.apply.target_state import target_state
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint, Endpoints
@@ -401,7 +400,8 @@ def apply_lane(
         writer = chosen_writer(connection, channel.apply.writer)
     options = dataclasses.replace(apply_options(channel, plan), interrupted=interrupted, writer=writer)
     checked = checked_of(folder, selects=leaves_out(channel))
-    with _telling_lane(channel, endpoints.target, lane, interrupted) as told:
+    with _giving_way(channel, endpoints.target, lane, interrupted) as gives_way:
+        options, told = dataclasses.replace(options, gives_way=gives_way), step_progress.LaneLog()
         result = run_lane(engine, plan, lane, PlannedLanes(folder, plan), options, told, checked)
     return {
         "lane": lane,
@@ -413,23 +413,21 @@ def apply_lane(
 
 
 @contextlib.contextmanager
-def _telling_lane(
+def _giving_way(
     channel: ChannelConfig, target: Endpoint, lane: int, interrupted: threading.Event | None
-) -> Iterator[ProgressCallback]:
-    """What a lane calls behind each block: it tells the lane's progress and, if the channel asks for it, waits while
-    the target is busy."""
-    told = step_progress.LaneLog()
+) -> Iterator[Callable[[Callable[[], None]], bool] | None]:
+    """``ApplyOptions.gives_way`` of a lane; None if the channel does not ask for it."""
     if not channel.apply.max_threads_running:
-        yield told
+        yield None
         return
     # most lanes do not wait
-    from binlane.orchestration.target_load import TargetLoad, paced_lane
+    from binlane.orchestration.target_load import TargetLoad
 
     def tell(reason: str) -> None:
         log.info("lane %d %s", lane, reason or "goes on")
 
-    with paced_lane(TargetLoad(target, channel.apply.max_threads_running, tell, interrupted), told) as paced:
-        yield paced
+    with contextlib.closing(TargetLoad(target, channel.apply.max_threads_running, tell, interrupted)) as load:
+        yield load.wait
 
 
 @_step

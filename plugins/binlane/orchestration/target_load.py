@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import field
 
-from binlane.apply.lane.options import Progress, ProgressCallback
 from binlane.bootstrap.sessions import Session, write_session
 from binlane.bootstrap.throttle import CopyFailedError, Limits, Throttle
 from binlane.connections import Endpoint
@@ -28,41 +27,38 @@ class TargetLoad:
     _session: Session | None = field(default=None)
     _throttle: Throttle | None = field(default=None)
 
-    def wait(self) -> None:
-        """Return when the target is not busy, or at an interruption. Raises driver errors, behind which the next call
-        connects anew."""
+    def wait(self, meanwhile: Callable[[], None] = lambda: None) -> bool:
+        """Return when the target is not busy, or at an interruption: whether there was a wait, in which ``meanwhile``
+        is called once a second. Raises its errors and those of the driver, behind which the next call connects anew."""
         if not self.threads_running:
-            return
+            return False
+        has_waited = False
+
+        def in_wait() -> None:
+            nonlocal has_waited
+            has_waited = True
+            meanwhile()
+
         try:
             if self._throttle is None:
                 self._session = write_session(self.target)
                 limits, ended = Limits(threads_running=self.threads_running), self.interrupted or threading.Event()
                 self._throttle = Throttle(limits, self._session, self.tell, ended, "target")
+            self._throttle.meanwhile = in_wait
             self._throttle.wait(0, 0)
         except CopyFailedError:
             # who asks looks at the interruption next
-            return
+            return True
         except BaseException:
             self.close()
             raise
+        return has_waited
 
     def close(self) -> None:
         """End the connection."""
         session, self._session, self._throttle = self._session, None, None
         if session is not None:
             session.close()
-
-
-@contextlib.contextmanager
-def paced_lane(load: TargetLoad, told: ProgressCallback) -> Iterator[ProgressCallback]:
-    """The callback of a lane: tells its progress, and waits in front of the next block."""
-
-    def behind_a_block(progress: Progress) -> None:
-        told(progress)
-        load.wait()
-
-    with contextlib.closing(load):
-        yield behind_a_block
 
 
 def paced(load: TargetLoad, statements: Iterator[bytes]) -> Iterator[bytes]:

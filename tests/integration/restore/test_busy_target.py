@@ -123,7 +123,7 @@ def _told(then: Callable[[], None]) -> Iterator[list[str]]:
         logger.setLevel(level)
 
 
-def test_a_lane_waits_behind_its_block_and_goes_on(channel: Channel) -> None:
+def test_a_lane_waits_in_front_of_a_block_and_goes_on(channel: Channel) -> None:
     window = _planned(channel)
     with busy(channel.target) as end, _told(end) as said:
         done = apply_alone(channel.config, channel.endpoints, window["plan"], 0)

@@ -76,8 +76,29 @@ def test_without_a_limit_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_an_interruption_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     server, ends = Server(9, 9, 9), Ends(at=2)
-    load_of(server, monkeypatch, 5, [], ends).wait()
+    assert load_of(server, monkeypatch, 5, [], ends).wait()
     assert (ends.waits, server.running) == (2, [9])
+
+
+def test_a_lane_keeps_its_session_once_a_second_of_its_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, ends, kept = Server(*[9] * 61, 5), Ends(), list[int]()
+    load = load_of(server, monkeypatch, 5, [], ends)
+    assert load.wait(lambda: kept.append(ends.waits))
+    assert kept == [*range(61)]
+    # the next block is in the same second
+    assert not load.wait(lambda: kept.append(-1))
+    assert len(kept) == 61
+
+
+def test_a_session_that_is_lost_in_a_wait_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, ends = Server(9, 9), Ends()
+
+    def lost() -> None:
+        raise pymysql.err.OperationalError(2013, "Lost connection")
+
+    with pytest.raises(pymysql.err.OperationalError):
+        load_of(server, monkeypatch, 5, [], ends).wait(lost)
+    assert (ends.waits, server.running, server.closed) == (0, [9], 1)
 
 
 def test_behind_a_lost_connection_the_next_question_has_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,7 +75,7 @@ class LaneBlocks:
         """Apply the lane's blocks up to ``limit``, or to a stop before it, and move ``lanes``, which all stand at the
         same seqno, there; False if only a new connection can do so.
 
-        ``is_last``: all other lanes stand at ``limit`` already.
+        ``is_last``: all other lanes stand at ``limit`` already, and readers wait for this one: it gives way to nobody.
         """
         attempt, state = self.attempt, self.state
         while attempt.positions[lane] < min(limit, state.goal):
@@ -84,12 +84,26 @@ class LaneBlocks:
             task = self._next(place, limit)
             if task is None:
                 self._arrive(place, min(limit, state.goal))
+            elif not is_last and self._has_given_way(lane):
+                # a stop may have come meanwhile
+                continue
             elif not self.together.concerns(place):
                 task.stream.take()
                 self.apply(task)
             elif not self._apply_share(task):
                 return False
         return True
+
+    def _has_given_way(self, lane: int) -> bool:
+        """Wait while the target is busy, if the channel asks for it; whether the lane has waited."""
+
+        def meanwhile() -> None:
+            self.check_stop(lane)
+            # the server ends a session without statements, and with it the lane's lease and temporary tables
+            self.attempt.session.keep_alive()
+
+        gives_way = self.state.options.gives_way
+        return gives_way is not None and gives_way(meanwhile)
 
     def place(self, lane: int, lanes: tuple[int, ...], *, records: bool) -> BlockPlace:
         """Where the lane stands, with the ``lanes`` that move with it. ``records``: they are the last to arrive."""

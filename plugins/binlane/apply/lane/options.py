@@ -54,6 +54,9 @@ class ApplyOptions:
     limits: SessionLimits = field(default_factory=SessionLimits)
     interrupted: threading.Event | None = None
     """Set by a signal handler to end this run at its next block boundary."""
+    gives_way: Callable[[Callable[[], None]], bool] | None = None
+    """Called in front of a block: waits while the target is busy, calls its argument once a second meanwhile, and says
+    whether it has waited."""
 
     @property
     def shortens_images(self) -> bool:
