@@ -182,6 +182,72 @@ def test_bodies_that_one_statement_runs_are_judged_together(case: str) -> None:
         assert [felt(statement, each) for each in alone] == [[] for _ in alone]
 
 
+FOUND_BY_M = "BEGIN UPDATE c SET n = n + 1 WHERE m = 1; INSERT INTO c (id, n, m) VALUES (NEW.id, 0, 2); END"
+BY_KEY = "BEGIN INSERT INTO c (id, n) VALUES (NEW.id, 0); UPDATE c SET n = n + 1 WHERE id = NEW.id; END"
+COUNTED = "INSERT INTO c (id, n) VALUES (NEW.n, 1) ON DUPLICATE KEY UPDATE n = n + 1"
+SUMMED = "INSERT INTO c (id, n) VALUES (NEW.n, NEW.m) ON DUPLICATE KEY UPDATE n = n + VALUES(n)"
+ADDED = "UPDATE c SET n = n + NEW.m WHERE id = NEW.n"
+IN_FRONT: Final = (
+    (FOUND_BY_M, "SET NEW.m = 1", "BEFORE INSERT", True),
+    (FOUND_BY_M, "SET NEW.m = 1", "BEFORE UPDATE", True),
+    (FOUND_BY_M, "CALL p(NEW.m)", "BEFORE INSERT", True),
+    (FOUND_BY_M, "SET NEW.n = 1", "BEFORE DELETE", False),
+    (FOUND_BY_M, "SET NEW.code = 'x'", "BEFORE INSERT", False),
+    (BY_KEY, "SET NEW.id = 7", "BEFORE INSERT", True),
+    (BY_KEY, "SET NEW.m = NEW.n * 2", "BEFORE UPDATE", False),
+    (COUNTED, "SET NEW.n = NEW.n + NEW.id", "BEFORE INSERT", True),
+    (COUNTED, "SET NEW.n = NEW.n * 2", "BEFORE UPDATE", True),
+    (COUNTED, "SET NEW.n = 1", "BEFORE UPDATE", True),
+    (COUNTED, "SET NEW.m = NOW()", "BEFORE UPDATE", False),
+    (COUNTED, "BEGIN SET NEW.m = 1, NEW.code = 'x'; END", "BEFORE INSERT", False),
+    (SUMMED, "SET NEW.n = NEW.n * 2", "BEFORE UPDATE", True),
+    (SUMMED, "IF NEW.n > 100 THEN SET NEW.n = 0; END IF", "BEFORE UPDATE", True),
+    (SUMMED, "IF NEW.n > 100 THEN SET NEW.m = 0; END IF", "BEFORE UPDATE", True),
+    (SUMMED, "SET @a = NEW.n", "AFTER UPDATE", False),
+    (ADDED, "IF NEW.n > 100 THEN SET NEW.n = 0; END IF", "BEFORE UPDATE", True),
+    (ADDED, "SET NEW.m = OLD.n", "BEFORE UPDATE", True),
+    (ADDED, "SET NEW.id = 7", "BEFORE UPDATE", True),
+    (ADDED, "SET NEW.m = NOW()", "BEFORE UPDATE", False),
+    (ADDED.replace("NEW.n", "NEW.id"), "SET NEW.m = OLD.n", "BEFORE UPDATE", False),
+    (ADDED.replace("NEW.n", "NEW.id"), "SET NEW.id = 7", "BEFORE UPDATE", True),
+)
+"""A trigger's body, the trigger of the table that it changes, and whether that makes the order of rows show."""
+
+
+@pytest.mark.parametrize(("body", "of_c", "time", "is_felt"), IN_FRONT)
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_row_has_what_the_triggers_in_front_of_it_give_it(
+    body: str, of_c: str, time: str, is_felt: bool, side: int
+) -> None:
+    firing = trigger("fired", body)
+    assert felt(OF_ROWS, firing) == []
+    made = window(OF_ROWS, firing)
+    triggers: list[tuple[Program, ...]] = [(firing,), (firing,)]
+    triggers[side] += (trigger("C", of_c, time, "cb"),)
+    vars(made).update(stored_triggers=tuple(triggers))
+    found = [each.found for each in RowOrder(made).behind() if each.found.endswith("trigger shop.fired")]
+    assert (found != []) is is_felt
+
+
+def test_a_trigger_that_the_window_makes_may_give_a_row_any_value() -> None:
+    made = window(OF_ROWS, trigger("fired", FOUND_BY_M))
+    sql = b"CREATE TRIGGER tr BEFORE INSERT ON c FOR EACH ROW SET NEW.code = 'x'"
+    item = Item(ItemKind.DDL, sql, context=SessionContext(database="shop"))
+    text = LoggedText.of(5, LogPosition("log", 4), item, Flavor.MARIADB)
+    assert text is not None
+    assert not RowOrder(made)._set_before_in(TableKey("shop", "c")).may_set({"m"})
+    vars(made).update(every_text=[text])
+    assert RowOrder(made)._set_before_in(TableKey("shop", "c")).may_set({"m"})
+
+
+def test_a_view_may_have_other_names_for_what_a_trigger_sets() -> None:
+    view = Program(TableKey("shop", "v"), "view", "select `id`, `m` AS `x` from `c`")
+    firing = trigger("fired", "UPDATE v SET x = 1 WHERE id = NEW.n")
+    of_c = trigger("c", "SET NEW.code = 'x'", "BEFORE UPDATE", "cb")
+    found = [felt(OF_ROWS, firing, view, *more) for more in ((), (of_c,))]
+    assert ["trigger shop.fired" in str(each) for each in found] == [False, True]
+
+
 LIMITS: Final = {
     "SELECT n INTO v FROM c WHERE id = NEW.n LIMIT 1": True,
     "SELECT n INTO v FROM c WHERE id = NEW.n FETCH FIRST ROW ONLY": True,

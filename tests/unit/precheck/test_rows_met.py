@@ -14,8 +14,9 @@ import pytest
 from binlane.model import TableKey
 from binlane.precheck.bodies.body_parts import Body
 from binlane.precheck.bodies.row_effects import effects_in_turn
-from binlane.precheck.bodies.rows_met import Beside
+from binlane.precheck.bodies.rows_met import Beside, SetBefore
 from binlane.schema.letter_case import ANY_CASE
+from binlane.sql.parse.row_effects import may_set_of_row, sets_constants
 from binlane.sql.programs.comparison import Difference
 from tests.unit.precheck.test_row_effects import TABLES, body_of, named
 
@@ -92,20 +93,41 @@ FILLED: Final = (
 """The rows of ``c`` and of ``by_name``."""
 
 
+TRIGGERS: Final = {
+    "SET NEW.m = 1": "AFTER INSERT ON c BEGIN UPDATE c SET m = 1 WHERE id = NEW.id; END",
+    "SET NEW.n = NEW.m * 2": "AFTER INSERT ON c BEGIN UPDATE c SET n = m * 2 WHERE id = NEW.id; END",
+    "BEGIN SET NEW.m = 3; END": "AFTER UPDATE ON c BEGIN UPDATE c SET m = 3 WHERE id = NEW.id; END",
+    "SET NEW.n = NEW.n * 2": "AFTER UPDATE ON c BEGIN UPDATE c SET n = n * 2 WHERE id = NEW.id; END",
+    "SET NEW.m = OLD.n": "AFTER UPDATE ON c BEGIN UPDATE c SET m = OLD.n WHERE id = NEW.id; END",
+    "IF NEW.n > 2 THEN SET NEW.n = 0; END IF": (
+        "AFTER UPDATE ON c BEGIN UPDATE c SET n = 0 WHERE id = NEW.id AND n > 2; END"
+    ),
+}
+"""BEFORE triggers of ``c``, each with what does the same in sqlite, whose triggers give NEW no values."""
+
+
 @cache
-def filled_server(filled: Sequence[Sequence[Sequence[object]]]) -> sqlite3.Connection:
+def filled_server(filled: Sequence[Sequence[Sequence[object]]], of_c: str) -> sqlite3.Connection:
     server = sqlite3.connect(":memory:", isolation_level=None)
     server.execute("CREATE TABLE c (id INT PRIMARY KEY, n INT DEFAULT 0, m INT DEFAULT 0)")
     server.execute("CREATE TABLE by_name (k VARCHAR(50) COLLATE NOCASE PRIMARY KEY, n INT NOT NULL)")
     server.executemany("INSERT INTO c VALUES (?, ?, ?)", filled[0])
     server.executemany("INSERT INTO by_name VALUES (?, ?)", filled[1])
+    if of_c:
+        server.execute(f"CREATE TRIGGER of_c {of_c}")
     return server
 
 
 @cache
-def left_by(body: Sequence[str], filled: Sequence[Sequence[Sequence[object]]], rows: Sequence[Sequence[object]]) -> str:
-    """What two tables have behind a body that runs for each of the rows; an error ends the statement."""
-    server = filled_server(filled)
+def left_by(
+    body: Sequence[str],
+    filled: Sequence[Sequence[Sequence[object]]],
+    rows: Sequence[Sequence[object]],
+    of_c: str = "",
+) -> str:
+    """What two tables have behind a body that runs for each of the rows; an error ends the statement. ``of_c``: a
+    trigger of ``c``."""
+    server = filled_server(filled, of_c)
     server.execute("BEGIN")
     try:
         for row, statement in itertools.product(rows, body):
@@ -141,15 +163,15 @@ def of_sqlite(statement: str) -> str:
     return statement
 
 
-def outcomes(body: Sequence[str]) -> Iterator[set[str]]:
+def outcomes(body: Sequence[str], of_c: str = "") -> Iterator[set[str]]:
     """What different orders leave. Where one ends with an error the source or the target stops, and says so."""
     for filled, rows in itertools.product(FILLED, ROWS):
-        yield {left_by(body, filled, order) for order in itertools.permutations(rows)} - {""}
+        yield {left_by(body, filled, order, of_c) for order in itertools.permutations(rows)} - {""}
 
 
-def is_same(body: Sequence[str]) -> bool:
+def is_same(body: Sequence[str], of_c: str = "") -> bool:
     """Whether a body leaves the same in each order of rows."""
-    return all(len(each) < 2 for each in outcomes(body))
+    return all(len(each) < 2 for each in outcomes(body, of_c))
 
 
 def found_beside(body: Body, *others: Body, bases: dict[str, str] | None = None) -> list[str]:
@@ -178,6 +200,24 @@ def test_two_triggers_of_a_table_pass_only_if_every_order_of_rows_leaves_the_sam
     ]
     assert len(passed) > len(pairs) / 10
     assert [body for body in passed if not is_same(body)] == []
+
+
+def found_with(trigger: str, body: Body) -> list[str]:
+    """What is found of a body where this is a BEFORE trigger of ``c``."""
+    tokens = body_of(trigger).tokens
+    of_c = SetBefore(may_set_of_row(tokens), is_varied=not sets_constants(tokens))
+    beside = Beside(set_before=lambda key: of_c if key.table == "c" else SetBefore())
+    return [part.what for part in effects_in_turn(body, TABLES.get, beside)]
+
+
+@pytest.mark.parametrize(("trigger", "of_sqlite"), TRIGGERS.items())
+def test_changes_of_a_table_with_a_before_trigger_pass_only_if_every_order_of_rows_leaves_the_same(
+    trigger: str, of_sqlite: str
+) -> None:
+    every = [*((each,) for each in SINGLE), *itertools.permutations(SINGLE, 2)]
+    passed = [body for body in every if found_with(trigger, body_of(f"BEGIN {'; '.join(body)}; END")) == []]
+    assert len(passed) > len(every) / 100
+    assert [body for body in passed if not is_same(body, of_sqlite)] == []
 
 
 ADDED: Final = "c SET n = n + NEW.m WHERE id = NEW.n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -23,6 +24,7 @@ from binlane.precheck.bodies.rows_met import (
     NOTHING_BESIDE,
     Beside,
     RowsMet,
+    SetBefore,
     has_same_rows,
     inner_text,
     literal_in,
@@ -157,7 +159,10 @@ class _Rows:
         )
         for (base, column), same in groups.items():
             own = [each for each, of in same if of is body]
-            if not own or self._has_rows_of_their_own(same):
+            before = self._set_before(base, names.get(base, ()) if base is not None else ())
+            # a trigger of the table may set one column by another one
+            meeting = itertools.chain(*(some for (key, _), some in groups.items() if key == base))
+            if not own or self._has_rows_of_their_own(list(meeting) if before.is_varied else same, before):
                 continue
             table = own[0].table
             changed = None if table is None else self.written(table)
@@ -165,12 +170,14 @@ class _Rows:
             # a view may have other names for the columns
             is_known = base is None or len(names[base]) == 1
             is_one = is_known and ((len(constants) == 1 and () not in constants) or len(same) == 1)
+            is_one = is_one and not (before.is_varied and len(columns[base]) > 1)
             for each in own:
                 # whether the value depends on the row at hand, or on a column that the body changes
-                is_by_row = each.is_fired or not felt[base].isdisjoint(each.read)
+                is_by_row = each.is_fired or not felt[base].isdisjoint(each.read) or before.may_set(each.read)
                 if not is_by_row and (is_one or (is_known and has_beside(table))):
                     continue
                 is_other = Change.OTHER in kinds or len(kinds) > 1 or not is_known
+                is_other = is_other or before.is_varied or before.may_set((column,))
                 if is_other or any(_may_be_of(name, changed) for name in each.added):
                     yield _part(f"an UPDATE of {table or 'a query'} in which the last row remains")
                 elif not leaves_one(each.change, column_of(changed, column), each.value, self._type_in(changed)):
@@ -179,33 +186,39 @@ class _Rows:
     def _bases(self, key: TableKey | None) -> Iterable[TableKey | None]:
         return (None,) if key is None else self.beside.bases_of(key)
 
-    def _has_rows_of_their_own(self, same: Sequence[tuple[Assignment, Body]]) -> bool:
+    def _set_before(self, base: TableKey | None, names: Collection[TableKey]) -> SetBefore:
+        """What triggers make of the rows of a table that is changed by these names."""
+        # an UPDATE of several tables is a query of what it changes, too
+        return SetBefore() if base is None else self.beside.set_before(base).by(names, base)
+
+    def _has_rows_of_their_own(self, same: Sequence[tuple[Assignment, Body]], before: SetBefore) -> bool:
         """Whether the UPDATEs find rows of their own for each row at hand."""
         found = ((each.found_by, each.table, told_of(self.body, of, self.told)) for each, of in same)
         return meet_nowhere(
-            ways_of(told, definitions(found_by, None if table is None else self.written(table)), are_alike)
+            ways_of(told, before.kept(definitions(found_by, None if table is None else self.written(table))), are_alike)
             for found_by, table, told in found
         )
 
     def upserted(self) -> Iterator[BodyPart]:
         """The INSERTs and REPLACEs of which rows meet on a key, and leave otherwise in another order."""
-        groups = dict[TableKey | None, list[tuple[Upsert, Body]]]()
+        groups = dict[TableKey, list[tuple[Upsert, Body]]]()
         for of in (self.body, *self.beside.bodies):
             for each in self.beside.upserts_of(of):
-                for table in self._bases(each.key):
+                for table in self.beside.bases_of(each.key):
                     groups.setdefault(table, []).append((each, of))
-        for every in groups.values():
+        for base, every in groups.items():
             own = [each for each, of in every if of is self.body]
             if not own or all(each.what == PLAIN for each, _ in every):
                 # rows that meet on a key end the statement
                 continue
             names = {ANY_CASE.table(each.key) for each, _ in every}
-            found = list(self._felt(every, self.written(own[0].key))) if len(names) == 1 else own
+            before = self._set_before(base, names)
+            found = list(self._felt(every, self.written(own[0].key), before)) if len(names) == 1 else own
             # what another body inserts is a part of its own
             for each in (each for each in found if any(each is one for one in own)):
                 yield _part(f"{each.what} into {each.key}, in which the first row or the last one remains,")
 
-    def _felt(self, every: Sequence[tuple[Upsert, Body]], written: Table | None) -> Iterator[Upsert]:
+    def _felt(self, every: Sequence[tuple[Upsert, Body]], written: Table | None, before: SetBefore) -> Iterator[Upsert]:
         """Those of the upserts into one table that leave another row in another order."""
         upserts = [each for each, _ in every]
         if written is None:
@@ -214,11 +227,15 @@ class _Rows:
         unique = [key for key in written.keys if key.unique]
         if all(
             meet_nowhere(
-                ways_of(told_of(self.body, of, self.told), in_key_of(key, each, written), keeps) for each, of in every
+                ways_of(told_of(self.body, of, self.told), before.kept(in_key_of(key, each, written)), keeps)
+                for each, of in every
             )
             for key in unique
         ):
             yield from (each for each in upserts if given_to(each, written) is None)
+            return
+        if before.is_varied or any(before.may_set(_touched(each, written, unique)) for each in upserts):
+            yield from upserts
             return
         if len(unique) != 1 or any(
             _takes_for_equal(written, part) and not self._has_other_texts(every, written, part)
@@ -314,6 +331,13 @@ def _with_given_keys(fired: Table, set_before: Collection[str] | None) -> Table:
 
     keys = (key for key in fired.keys if key.unique and all(is_given(key, part) for part in key.columns))
     return replace(fired, keys=tuple(keys))
+
+
+def _touched(upsert: Upsert, written: Table, unique: Sequence[Key]) -> Collection[str]:
+    """The columns that an upsert gives values, or adds to, and those by which its row meets others."""
+    of_keys = ((part.name or "").lower() for key in unique for part in key.columns)
+    given = upsert.columns or (each.name.lower() for each in written.columns)
+    return {*of_keys, *given, *(name for name, _ in upsert.updates)}
 
 
 def _updates(

@@ -23,7 +23,14 @@ from binlane.precheck.bodies.body_parts import (
     running_statements,
 )
 from binlane.precheck.bodies.row_effects import effects_in_turn
-from binlane.precheck.bodies.rows_met import Beside, assignments_of, changes_of, upserts_of
+from binlane.precheck.bodies.rows_met import (
+    ANY_SET_BEFORE,
+    Beside,
+    SetBefore,
+    assignments_of,
+    changes_of,
+    upserts_of,
+)
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
 from binlane.precheck.statements.read_order import common_engine
@@ -35,13 +42,23 @@ from binlane.schema.derived_tables import derived_table
 from binlane.schema.letter_case import ANY_CASE
 from binlane.schema.model import ENGINES_WITHOUT_KEYS, Column, Key, KeyColumn, Table
 from binlane.schema.order_proof import is_settled
+from binlane.schema.programs import Program
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.made_table import MadeColumn, MadeTable, altered_table, made_table
 from binlane.sql.parse.query_blocks import NO_QUERIES, Query, blocks
 from binlane.sql.parse.row_changes import RowChange
-from binlane.sql.parse.row_effects import PLAIN, Assignment, Upsert, finds, may_set_of_row, reads, writes
+from binlane.sql.parse.row_effects import (
+    PLAIN,
+    Assignment,
+    Upsert,
+    finds,
+    may_set_of_row,
+    reads,
+    sets_constants,
+    writes,
+)
 from binlane.sql.parse.row_order import (
     BESIDE_GROUP,
     OrderedPart,
@@ -224,7 +241,8 @@ class RowOrder:
 
     def _beside(self, others: Sequence[Body]) -> Beside:
         changed = {base for each in others for base in self._written(each)}
-        return Beside(changed, others, self._compared_bases, self._changes_of, self._assignments_of, self._upserts_of)
+        of_body = (self._changes_of, self._assignments_of, self._upserts_of)
+        return Beside(changed, others, self._compared_bases, *of_body, self._set_before_in)
 
     def others(self, at: int) -> frozenset[int]:
         """The bodies, by their places in ``every_body``, that change what one reads, or what it changes, too: but for
@@ -303,20 +321,47 @@ class RowOrder:
 
     def _set_before(self, body: Body) -> frozenset[str] | None:
         """The columns of a row that the triggers of its table may set in front of its INSERT; None: any."""
-        # few windows need it
-        from binlane.sql.temporary_routines import tokens_of
-
         key, found = body.difference.key, set[str]()
         if not body.is_before or any(key in text.facts.triggered for text in self.situation.every_text):
             return None
         for each in itertools.chain(*self.situation.stored_triggers):
             if folded(each.key) == folded(key) and "BEFORE" in each.time.upper():
-                tokens = tokens_of(each.text, self.situation.plan.flavor, each.sql_mode)
-                columns = None if tokens is None or calls_bare(each.sql_mode) else may_set_of_row(tokens)
+                columns = self._set_by(each).columns
                 if columns is None:
                     return None
                 found |= columns
         return frozenset(found)
+
+    @cached_property
+    def _set_before_in(self) -> Callable[[TableKey], SetBefore]:
+        """What the triggers of a table, as ``ANY_CASE`` has it, may set in front of its INSERTs and UPDATEs: those of
+        both servers. One that the window makes may set any column."""
+        made = {ANY_CASE.table(key) for text in self.situation.every_text for key in text.facts.triggered}
+        triggers = defaultdict[TableKey, list[Program]](list)
+        for each in itertools.chain(*self.situation.stored_triggers):
+            time = each.time.upper()
+            if "BEFORE" in time and ("INSERT" in time or "UPDATE" in time):
+                triggers[ANY_CASE.table(each.key)].append(each)
+
+        def found(key: TableKey) -> SetBefore:
+            every = [self._set_by(each) for each in triggers.get(key, ())]
+            columns = [each.columns for each in every if each.columns is not None]
+            if key in made or len(columns) < len(every):
+                return ANY_SET_BEFORE
+            return SetBefore(frozenset[str]().union(*columns), is_varied=any(each.is_varied for each in every))
+
+        return cache(found)
+
+    def _set_by(self, trigger: Program) -> SetBefore:
+        """What a BEFORE trigger may set of its row."""
+        # few windows need it
+        from binlane.sql.temporary_routines import tokens_of
+
+        tokens = tokens_of(trigger.text, self.situation.plan.flavor, trigger.sql_mode)
+        columns = None if tokens is None or calls_bare(trigger.sql_mode) else may_set_of_row(tokens)
+        if tokens is None or columns is None:
+            return ANY_SET_BEFORE
+        return SetBefore(columns, is_varied=bool(columns) and not sets_constants(tokens))
 
     def view_of(self, key: TableKey) -> Sequence[Token] | None:
         """What a view takes its rows by; of one that differs, or is made by the window, any text that it has."""

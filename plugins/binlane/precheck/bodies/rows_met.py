@@ -38,7 +38,7 @@ from binlane.schema.model import Table
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.query_blocks import Column, call_end, conditions, items, plain_column
-from binlane.sql.parse.row_changes import INSERTED, INSERTS, READS, RowChange, branches_before, row_changes
+from binlane.sql.parse.row_changes import INSERTED, INSERTS, READS, SET, RowChange, branches_before, row_changes
 from binlane.sql.parse.row_effects import (
     IGNORING,
     PLAIN,
@@ -100,6 +100,30 @@ def told_of(body: Body, other: Body, told: Table | None) -> Table | None:
     return None if not body.is_before and other.is_before and "INSERT" in other.events else told
 
 
+class SetBefore(NamedTuple):
+    """What the BEFORE INSERT and BEFORE UPDATE triggers of a table make of the rows that bodies give it."""
+
+    columns: frozenset[str] | None = frozenset()
+    """Those that they may set, in lower case; None: any."""
+    is_varied: bool = False
+    """They may set values that depend on the row, or on what it was before."""
+
+    def may_set(self, names: Collection[str]) -> bool:
+        """Whether the text of a change need not say what one of these columns gets."""
+        return bool(names) if self.columns is None else not self.columns.isdisjoint(names)
+
+    def kept(self, pairs: Pairs) -> Pairs:
+        """Without the columns that may have another value than the text gives them."""
+        return [each for each in pairs if not self.may_set((each[0].name.lower(),))]
+
+    def by(self, names: Collection[TableKey], base: TableKey) -> SetBefore:
+        """The same for changes by these names, as ``ANY_CASE`` has them: a view may have other names for columns."""
+        return self if self == SetBefore() or all(each == base for each in names) else ANY_SET_BEFORE
+
+
+ANY_SET_BEFORE: Final = SetBefore(None, is_varied=True)
+
+
 class Beside(NamedTuple):
     """What is done for each row besides a body."""
 
@@ -114,6 +138,8 @@ class Beside(NamedTuple):
     changes_of: Callable[[Body], Sequence[RowChange]] = changes_of
     assignments_of: Callable[[Body], Sequence[Assignment]] = assignments_of
     upserts_of: Callable[[Body], Sequence[Upsert]] = upserts_of
+    set_before: Callable[[TableKey], SetBefore] = lambda key: SetBefore()
+    """Of a table, as ``ANY_CASE`` has it: no text of a change says what its BEFORE triggers make of the row."""
 
 
 NOTHING_BESIDE: Final = Beside()
@@ -128,6 +154,8 @@ class _Placed(NamedTuple):
     """The table, if it is known and is named itself; a view may show other columns, under other names."""
     set_before: frozenset[str] | None
     """Columns of the row at hand to which the body may give another value; None: any."""
+    changed_before: SetBefore
+    """What the table's own triggers make of the rows that it gets."""
 
     @property
     def pairs(self) -> Pairs:
@@ -140,8 +168,8 @@ class _Placed(NamedTuple):
         return self._kept(found)
 
     def _kept(self, pairs: Pairs) -> Pairs:
-        """Without the columns to which the body may have given another value in between."""
-        kept = self.set_before
+        """Without the columns to which the body, or a trigger of the table, may have given another value."""
+        kept, pairs = self.set_before, self.changed_before.kept(pairs)
         return [each for each in pairs if each[1].qualifier == "old" or (kept is not None and each[1].name not in kept)]
 
     @property
@@ -198,8 +226,9 @@ class RowsMet:
         for body in (self.body, *self.beside.bodies):
             set_before = may_set_of_row(body.tokens) if body.is_before else frozenset[str]()
             for change in self.beside.changes_of(body):
-                placed = _Placed(change, body, self.written(change.key), set_before)
                 for base in self.beside.bases_of(change.key):
+                    changed_before = self.beside.set_before(base).by((ANY_CASE.table(change.key),), base)
+                    placed = _Placed(change, body, self.written(change.key), set_before, changed_before)
                     groups.setdefault(base, []).append(placed)
         return groups
 
@@ -287,6 +316,9 @@ class RowsMet:
             # a view may have other names for the columns
             change = change._replace(assigned=found.change.asked)
         what = found.change.meets(change)
+        if change.verb == "UPDATE" and found.changed_before.may_set(found.change.asked):
+            # also by the same UPDATE for another row at hand
+            what = SET
         if what == INSERTED and (self._comes_behind(found, other) or _leaves_out(found, other)):
             return ""
         return what
@@ -324,6 +356,8 @@ def _leaves_out(found: _Placed, inserted: _Placed) -> bool:
     upsert, written = inserted.change.inserted, inserted.written
     given = None if upsert is None else given_to(upsert, written)
     if upsert is None or given is None or upsert.what not in _MADE_ONCE or found.written is None:
+        return False
+    if inserted.changed_before.may_set(found.change.asked):
         return False
     return any(_is_untrue(part, given, found.written) for part in conditions(found.change.condition))
 

@@ -391,6 +391,24 @@ def may_set_of_row(tokens: Sequence[Token]) -> frozenset[str] | None:
     return frozenset(map(str.lower, set_of_row(tokens)))
 
 
+def sets_constants(tokens: Sequence[Token]) -> bool:
+    """Whether a trigger does nothing but give columns of its row values that are the same for each row:
+    ``SET NEW.a = NOW(), NEW.b = 1``."""
+    is_block = bool(tokens) and tokens[0].upper == "BEGIN" and tokens[-1].upper == "END"
+    inner = tokens[1:-1] if is_block else tokens
+    ends = [at for at, token in enumerate(inner) if is_symbol(token, ";")]
+    starts = [0, *(at + 1 for at in ends)]
+    statements = [inner[begin:end] for begin, end in zip(starts, [*ends, len(inner)], strict=True) if begin < end]
+    return all(each[0].upper == "SET" and all(map(_sets_constant, items(each[1:]))) for each in statements)
+
+
+def _sets_constant(item: Sequence[Token]) -> bool:
+    is_of_row = len(item) > 4 and item[0].text.lower() == FIRING[0] and is_symbol(item[1], ".")
+    # literals need no text here
+    values = (each.kind in (TokenKind.NUMBER, TokenKind.STRING) or bool(_constant_text(each)) for each in item[4:])
+    return is_of_row and is_symbol(item[3], "=", ":=") and all(values)
+
+
 def _targets(tokens: Sequence[Token], at: int) -> Iterator[Token]:
     """The first token of each name in a list that begins at ``at``."""
     while at < len(tokens):
