@@ -97,6 +97,36 @@ def test_a_table_that_mariadb_may_not_have_filled_is_made_again_if_it_is_new(
         assert decide(_session(Flavor.MARIADB, (10, 6, 1)), item, note, made, _PLACE) is None
 
 
+@pytest.mark.parametrize("decide", [after_crash, left_to_run])
+@pytest.mark.parametrize(
+    ("head", "rest"),
+    [
+        ("CREATE TABLE", "`made` AS SELECT 1 AS a"),
+        ("CREATE TABLE ", "made VALUES (1), (2)"),
+        ("CREATE TABLE ", "made AS VALUES (1)"),
+        ("CREATE TABLE IF NOT EXISTS", "`made` SELECT 1"),
+        ("create\ttable if not exists ", "made (a INT) WITH c AS (SELECT 1 AS a) SELECT a FROM c"),
+        # may fill it: not read
+        ("CREATE TABLE ", "made SELECT PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY a) OVER (PARTITION BY b) FROM t"),
+    ],
+)
+def test_each_spelling_of_such_a_table_is_made_again(head: str, rest: str, decide: Callable[..., Item | None]) -> None:
+    session, item, note = _session(Flavor.MARIADB, (10, 5, 27)), ddl_item(head + rest, "d"), _note(head + rest)
+    made = replace(_BEFORE, digest="b" * 32, tables=3)
+    found = decide(session, item, note, made, _PLACE)
+    assert found is not None
+    assert found.payload == f"CREATE OR REPLACE TABLE {rest}".encode()
+    with pytest.raises(UndecidableError):
+        decide(session, item, note, replace(made, tables=2), _PLACE)
+
+
+@pytest.mark.parametrize("decide", [after_crash, left_to_run])
+def test_a_table_whose_comment_has_the_word_is_made_once(decide: Callable[..., Item | None]) -> None:
+    sql = "CREATE TABLE made (a INT COMMENT 'of SELECT a') COMMENT 'SELECT'"
+    session, item, note = _session(Flavor.MARIADB, (10, 5, 27)), ddl_item(sql, "d"), _note(sql)
+    assert decide(session, item, note, replace(_BEFORE, digest="b" * 32, tables=3), _PLACE) is None
+
+
 @pytest.mark.parametrize("code", [1205, 1317, 2013])
 def test_an_error_of_the_moment_is_no_definition(code: int) -> None:
     """Somebody holds the table, or has ended the query: the next attempt asks again."""

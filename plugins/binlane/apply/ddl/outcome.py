@@ -41,9 +41,8 @@ _SEVERAL: Final = re.compile(rb"DROP\s+(?:TEMPORARY\s+)?(?:TABLE|VIEW|USER|ROLE)
 """Statements that are not atomic on every server: a changed fingerprint may mean that they have run in part."""
 _RENAMES_SEVERAL: Final = re.compile(rb"RENAME\s+TABLES?\b.*,", re.I | re.S)
 """Two tables may change their names. In part as ``_SEVERAL``, on MySQL, if a table is not InnoDB's."""
-_FILLS: Final = re.compile(rb"\s*CREATE\s+TABLE\b.*\bSELECT\b", re.I | re.S)
-"""As ``_RENAMES_SEVERAL``; with IF NOT EXISTS it would pass over a table without its rows."""
-_NEW_TABLE: Final = re.compile(rb"\s*CREATE\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?", re.I)
+_NEW_TABLE: Final = re.compile(rb"\s*CREATE\s+TABLE\b\s*(?:IF\s+NOT\s+EXISTS\b\s*)?", re.I)
+"""In front of the table's name, which may stand in quotes without a blank (``CREATE TABLE`t```)."""
 _FILLS_ATOMICALLY: Final = (10, 6, 1)
 """The first MariaDB whose recovery drops a table that a killed CREATE TABLE .. SELECT was filling (MDEV-24576)."""
 _CREATES_TABLE: Final = re.compile(rb"\s*CREATE\s+TABLE\b", re.I)
@@ -105,10 +104,11 @@ def after_crash(session: LaneSession, item: Item, begun: DdlIntent, now: Fingerp
     if begun.fingerprint == REFUSED:
         return repeated(item)
     changed, (_, statement) = now.has_changed(begun.fingerprint), in_parts(item)
-    if changed is not False and _may_be_unfilled(session, statement):
+    in_its_place = _in_place_of_unfilled(session, item)
+    if changed is not False and in_its_place is not None:
         if changed is None or not now.has_more_tables(begun.fingerprint):
             raise _question(session, statement, begun, now, place)
-        return _replacing_table(item)
+        return in_its_place
     if _CREATES_DATABASE.match(statement) is not None and changed is not False:
         return _replacing_database(session, item)
     if changed is False or _HARMLESS.match(statement) or _is_damaged(statement, begun, now):
@@ -126,10 +126,10 @@ def left_to_run(session: LaneSession, item: Item, stored: DdlIntent, now: Finger
     if changed and _CREATES_DATABASE.match(statement) is not None:
         return _replacing_database(session, item)
     divides = session.flavor is Flavor.MYSQL and not shows_swaps
-    is_unfilled = _may_be_unfilled(session, statement)
-    if is_unfilled and changed and now.has_more_tables(stored.fingerprint):
-        return _replacing_table(item)
-    fills_in_part = is_unfilled or (divides and _FILLS.match(statement) is not None)
+    in_its_place = _in_place_of_unfilled(session, item)
+    if in_its_place is not None and changed and now.has_more_tables(stored.fingerprint):
+        return in_its_place
+    fills_in_part = in_its_place is not None or (divides and _filled_table(session, item) is not None)
     fills_in_part &= changed is not False
     if _HARMLESS.match(statement) and not fills_in_part:
         return item
@@ -177,21 +177,30 @@ def _replacing_database(session: LaneSession, item: Item) -> Item | None:
     return replace(item, payload=front + b"CREATE OR REPLACE DATABASE " + statement[created.end() :])
 
 
-def _may_be_unfilled(session: LaneSession, statement: bytes) -> bool:
-    """Whether a killed server may have left the statement's table without its rows."""
-    if _FILLS.match(statement) is None or session.flavor is Flavor.MYSQL:
-        return False
-    return session.version < _FILLS_ATOMICALLY
+def _filled_table(session: LaneSession, item: Item) -> re.Match[bytes] | None:
+    """What stands in front of the table's name in a CREATE TABLE that fills the table (SELECT, VALUES, TABLE), or that
+    is not read; None for any other statement.
 
-
-def _replacing_table(item: Item) -> Item:
-    """What is left to run of a CREATE TABLE .. SELECT that has made the table: all of it, in the table's place.
-
-    There was one table fewer before the statement, so all that is in it is the statement's own.
+    As ``_RENAMES_SEVERAL``; with IF NOT EXISTS it would pass over a table without its rows.
     """
+    created = _NEW_TABLE.match(in_parts(item)[1])
+    if created is None:
+        return None
+    facts = statement_facts(item.payload, item.context or SessionContext(), session.flavor)
+    return created if facts.may_change_rows or not facts.is_read else None
+
+
+def _in_place_of_unfilled(session: LaneSession, item: Item) -> Item | None:
+    """The statement, in the place of its table, if a killed server may have left that without its rows; else None.
+
+    For a table that has come with the statement: all that is in it is the statement's own.
+    """
+    if session.flavor is Flavor.MYSQL or session.version >= _FILLS_ATOMICALLY:
+        return None
+    created = _filled_table(session, item)
+    if created is None:
+        return None
     front, statement = in_parts(item)
-    created = _NEW_TABLE.match(statement)
-    assert created is not None
     return replace(item, payload=front + b"CREATE OR REPLACE TABLE " + statement[created.end() :])
 
 
