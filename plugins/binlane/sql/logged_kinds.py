@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from binlane.model import Flavor, TableKey
-from binlane.schema.letter_case import lower
+from binlane.schema.letter_case import LetterCase, lower
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.facts import UNREAD, StatementFacts, StatementKind
 from binlane.sql.parse.lexer import UNDECODED, Dialect, Token, TokenKind, Unreadable, lex
@@ -271,7 +271,11 @@ def _flush(tokens: Sequence[Token]) -> str:
 
 
 def spliced_databases(
-    sql: bytes, facts: StatementFacts, database: str | None, listed: Collection[str] | None
+    sql: bytes,
+    facts: StatementFacts,
+    database: str | None,
+    listed: Collection[str] | None,
+    letters: LetterCase,
 ) -> frozenset[str] | None:
     """The databases that a program's statement names, and that nothing but its text shows that it has reached; None if
     its text is not read, and may name any. ``listed``: those that MySQL has logged with it; None if there is no list.
@@ -284,4 +288,5 @@ def spliced_databases(
         return frozenset()
     if facts.kind is StatementKind.UNKNOWN:
         return None
-    return facts.databases - {database or ""} - frozenset(listed or ())
+    # with lower_case_table_names a server has such names in lower case, and the text has them as they were typed
+    return letters.names(facts.databases) - letters.names(frozenset({database or "", *(listed or ())}))

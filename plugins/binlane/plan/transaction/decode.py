@@ -46,6 +46,7 @@ from binlane.plan.transaction.parts import FilteredPart, MapPart, Part, RowsPart
 from binlane.plan.transaction.rename import Unsafe, renamed_parts
 from binlane.rename_rules import NAMES_A_FILE, names_a_file
 from binlane.safe_text import shown
+from binlane.schema.letter_case import LetterCase
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection, Undecided
 from binlane.sql.charset import client_charset, decoded, dialect_of, is_read
@@ -425,7 +426,8 @@ class _Dissection:
     def _check_spliced(self, event: RawEvent, query: Query, facts: StatementFacts, context: SessionContext) -> None:
         """Raises UnsupportedEventError for a program's statement that may be another one than the source has run."""
         listed = query.updated_databases if self.log.format.flavor is Flavor.MYSQL else None
-        found = spliced_databases(query.sql, facts, context.database, listed)
+        letters = LetterCase(self.log.selection.folds_names)
+        found = spliced_databases(query.sql, facts, context.database, listed, letters)
         if found == frozenset():
             return
         databases = "databases, which it names in a way that is not read," if found is None else min(found)

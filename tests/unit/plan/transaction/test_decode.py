@@ -304,6 +304,19 @@ def test_a_variable_s_name_reaches_no_other_database(
         assert texts(dissect(transaction, log)) == [sql]
 
 
+def test_a_program_s_own_database_is_compared_as_its_server_compares_names() -> None:
+    """With lower_case_table_names a session's database is in lower case, and a program's text is as it was typed."""
+    sql = b"UPDATE A.t SET n =  NAME_CONST('v',5)"
+    transaction, log = only((GTID, query(sql), XID))
+    with pytest.raises(UnsupportedEventError, match="local variables over A"):
+        dissect(transaction, log)
+    folding = dataclasses.replace(log, rules=dataclasses.replace(log.rules, selection=Selection(folds_names=True)))
+    assert texts(dissect(transaction, folding)) == [sql]
+    transaction, _ = only((GTID, query(sql.replace(b"A.t", b"Other.t")), XID))
+    with pytest.raises(UnsupportedEventError, match="local variables over other"):
+        dissect(transaction, folding)
+
+
 @pytest.mark.parametrize(
     ("sql", "error", "expected"),
     [
