@@ -187,6 +187,7 @@ BY_KEY = "BEGIN INSERT INTO c (id, n) VALUES (NEW.id, 0); UPDATE c SET n = n + 1
 COUNTED = "INSERT INTO c (id, n) VALUES (NEW.n, 1) ON DUPLICATE KEY UPDATE n = n + 1"
 SUMMED = "INSERT INTO c (id, n) VALUES (NEW.n, NEW.m) ON DUPLICATE KEY UPDATE n = n + VALUES(n)"
 ADDED = "UPDATE c SET n = n + NEW.m WHERE id = NEW.n"
+TWO_COLUMNS = "BEGIN UPDATE c SET n = 1 WHERE id = NEW.n; UPDATE c SET m = 2 WHERE id = NEW.m; END"
 IN_FRONT: Final = (
     (FOUND_BY_M, "SET NEW.m = 1", "BEFORE INSERT", True),
     (FOUND_BY_M, "SET NEW.m = 1", "BEFORE UPDATE", True),
@@ -210,6 +211,16 @@ IN_FRONT: Final = (
     (ADDED, "SET NEW.m = NOW()", "BEFORE UPDATE", False),
     (ADDED.replace("NEW.n", "NEW.id"), "SET NEW.m = OLD.n", "BEFORE UPDATE", False),
     (ADDED.replace("NEW.n", "NEW.id"), "SET NEW.id = 7", "BEFORE UPDATE", True),
+    (ADDED, "SET NEW.n = 5", "BEFORE UPDATE", True),
+    (FOUND_BY_M.replace("UPDATE c SET n = n + 1", "DELETE FROM c"), "SET NEW.m = 1", "BEFORE INSERT", True),
+    (COUNTED.replace("NEW.n", "NEW.id"), "SET NEW.m = NEW.n", "BEFORE INSERT", False),
+    (COUNTED.replace("NEW.n", "NEW.id"), "SET NEW.id = 7", "BEFORE INSERT", True),
+    ("UPDATE c SET n = m WHERE id = NEW.n", "SET NEW.m = 5", "BEFORE UPDATE", True),
+    (TWO_COLUMNS, "SET NEW.code = CONCAT(NEW.code, NEW.n)", "BEFORE UPDATE", True),
+    (TWO_COLUMNS, "SET NEW.code = NOW()", "BEFORE UPDATE", False),
+    (SUMMED, "CALL p(1)", "AFTER UPDATE", False),
+    (SUMMED, "CALL p(1)", "BEFORE DELETE", False),
+    (SUMMED, "CALL p(1)", "BEFORE UPDATE", True),
 )
 """A trigger's body, the trigger of the table that it changes, and whether that makes the order of rows show."""
 

@@ -6,6 +6,7 @@ import itertools
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Final
 
@@ -16,6 +17,7 @@ from binlane.precheck.bodies.body_parts import Body
 from binlane.precheck.bodies.row_effects import effects_in_turn
 from binlane.precheck.bodies.rows_met import Beside, SetBefore
 from binlane.schema.letter_case import ANY_CASE
+from binlane.schema.model import Key, KeyColumn
 from binlane.sql.parse.row_effects import may_set_of_row, sets_constants
 from binlane.sql.programs.comparison import Difference
 from tests.unit.precheck.test_row_effects import TABLES, body_of, named
@@ -218,6 +220,19 @@ def test_changes_of_a_table_with_a_before_trigger_pass_only_if_every_order_of_ro
     passed = [body for body in every if found_with(trigger, body_of(f"BEGIN {'; '.join(body)}; END")) == []]
     assert len(passed) > len(every) / 100
     assert [body for body in passed if not is_same(body, of_sqlite)] == []
+
+
+def test_two_updates_by_different_keys_of_the_row_meet_in_what_a_trigger_sets() -> None:
+    body = body_of("BEGIN UPDATE c SET n = NEW.m WHERE id = NEW.id; UPDATE c SET m = NEW.m WHERE id = NEW.n; END")
+    fired = TABLES[body.difference.key]
+    by_n = Key("n", True, False, (KeyColumn("n"),))
+    tables = {**TABLES, body.difference.key: replace(fired, keys=(*fired.keys, by_n))}
+
+    def found(of_c: SetBefore) -> list[str]:
+        return [each.what for each in effects_in_turn(body, tables.get, Beside(set_before=lambda key: of_c))]
+
+    assert found(SetBefore()) == found(SetBefore(frozenset({"f"}))) == []
+    assert found(SetBefore(frozenset({"f"}), is_varied=True)) != []
 
 
 ADDED: Final = "c SET n = n + NEW.m WHERE id = NEW.n"

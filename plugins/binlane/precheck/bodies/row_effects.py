@@ -162,7 +162,7 @@ class _Rows:
             before = self._set_before(base, names.get(base, ()) if base is not None else ())
             # a trigger of the table may set one column by another one
             meeting = itertools.chain(*(some for (key, _), some in groups.items() if key == base))
-            if not own or self._has_rows_of_their_own(list(meeting) if before.is_varied else same, before):
+            if not own or self._has_rows_of_their_own(list(meeting) if before.is_varied else same):
                 continue
             table = own[0].table
             changed = None if table is None else self.written(table)
@@ -191,11 +191,11 @@ class _Rows:
         # an UPDATE of several tables is a query of what it changes, too
         return SetBefore() if base is None else self.beside.set_before(base).by(names, base)
 
-    def _has_rows_of_their_own(self, same: Sequence[tuple[Assignment, Body]], before: SetBefore) -> bool:
+    def _has_rows_of_their_own(self, same: Sequence[tuple[Assignment, Body]]) -> bool:
         """Whether the UPDATEs find rows of their own for each row at hand."""
         found = ((each.found_by, each.table, told_of(self.body, of, self.told)) for each, of in same)
         return meet_nowhere(
-            ways_of(told, before.kept(definitions(found_by, None if table is None else self.written(table))), are_alike)
+            ways_of(told, definitions(found_by, None if table is None else self.written(table)), are_alike)
             for found_by, table, told in found
         )
 

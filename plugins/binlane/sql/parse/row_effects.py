@@ -399,7 +399,7 @@ def sets_constants(tokens: Sequence[Token]) -> bool:
     ends = [at for at, token in enumerate(inner) if is_symbol(token, ";")]
     starts = [0, *(at + 1 for at in ends)]
     statements = [inner[begin:end] for begin, end in zip(starts, [*ends, len(inner)], strict=True) if begin < end]
-    return all(each[0].upper == "SET" and all(map(_sets_constant, items(each[1:]))) for each in statements)
+    return all(_sets_constant(item) for each in statements for item in items(each[1:]))
 
 
 def _sets_constant(item: Sequence[Token]) -> bool:
