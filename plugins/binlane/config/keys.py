@@ -28,6 +28,7 @@ from binlane.choices import (
 )
 from binlane.config.declaration import REQUIRED, Only, PerChannel, key
 from binlane.config.kinds import (
+    ASSET,
     AUTO,
     BOOLEAN,
     CALLABLE,
@@ -416,7 +417,7 @@ class ArchiveConfig:
 
     uri: str | None = key(FOLDER, None, "Folder or URI of the archived binlog files.")
     asset: str | None = key(
-        TEXT,
+        ASSET,
         None,
         "URI of the Airflow asset that the uploader of the log updates: the DAG runs behind each update, and not by "
         "`archive.schedule`.",

@@ -226,6 +226,9 @@ _WITHOUT: Final = (
     "its URI without a password, a token and a query (give these to the storage's own configuration on each machine: "
     "variables such as AWS_SECRET_ACCESS_KEY, or fsspec's files in ~/.config/fsspec)"
 )
+ASSET: Final = text(
+    "the URI of an Airflow asset without a password, a token and a query", lambda value: not has_secret(value)
+)
 FOLDER: Final = text(f"a folder, or {_WITHOUT}", lambda value: not has_secret(value))
 PLACE: Final = text(f"a folder, {_WITHOUT}, or the id of a connection", lambda value: not has_secret(value))
 PLACES: Final = texts(
