@@ -93,7 +93,8 @@ def test_a_question_shows_no_password(sql: str) -> None:
     assert "secret" not in asked.statement
     stored: Any = SimpleNamespace(fingerprint="none")
     now, place = Fingerprint("", 0, None, "", "11.4", True, False), DdlPlace(PlanKey("shop", "w", "d"), "uuid", 1, 7)
-    session: Any = SimpleNamespace(flavor=Flavor.MARIADB, cursor=SimpleNamespace(execute=lambda *_: None))
+    cursor = SimpleNamespace(execute=lambda *_: None)
+    session: Any = SimpleNamespace(flavor=Flavor.MARIADB, version=(11, 4), cursor=cursor)
     with pytest.raises(UndecidableError, match="on the target has the whole statement:\n") as raised:
         after_crash(session, Item(ItemKind.DDL, sql.encode()), stored, now, place)
     assert "secret" not in str(raised.value)
