@@ -589,3 +589,25 @@ def test_a_trigger_of_another_spelling_is_dropped_by_nobody_without_a_privilege(
     channel.run()
     triggers = "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = 'other'"
     assert channel.target.query(triggers) == [("audit",)]
+
+
+@requires_mysql
+@pytest.mark.parametrize("families", [("mysql", "mysql"), ("mysql", "mariadb")])
+def test_a_trigger_that_only_the_target_has_is_dropped_by_nobody_without_a_privilege(
+    families: tuple[str, str], channel_of: ChannelOf
+) -> None:
+    """MySQL asks for no privilege where it finds no trigger, and logs the statement without the trigger's database."""
+    channel = channel_of(*families)
+    channel.on_both(
+        "CREATE DATABASE other",
+        "CREATE TABLE other.t (n INT PRIMARY KEY)",
+        "SET GLOBAL log_bin_trust_function_creators = ON",
+        "CREATE TRIGGER other.known BEFORE INSERT ON other.t FOR EACH ROW SET @x = 1",
+        "CREATE USER test_u@'%' IDENTIFIED BY 'p'",
+    )
+    channel.target.query("CREATE TRIGGER other.audit BEFORE INSERT ON other.t FOR EACH ROW SET @x = 1")
+    as_user(channel, "DROP TRIGGER IF EXISTS other.audit")
+    run_on(channel.source, "DROP TRIGGER IF EXISTS other.known")
+    channel.run()
+    triggers = "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = 'other'"
+    assert channel.target.query(triggers) == [("audit",)]

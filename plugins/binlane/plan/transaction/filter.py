@@ -14,7 +14,7 @@ from binlane.binlog.query import Query
 from binlane.binlog.rows import ROWS_KINDS, RowsKind
 from binlane.binlog.rows_payload import ending_statement, ends_statement
 from binlane.model import Flavor, RowCounts, SessionContext, TableKey
-from binlane.plan.transaction.own_state import own_schema, replica_state
+from binlane.plan.transaction.own_state import drops_no_trigger, own_schema, replica_state
 from binlane.plan.transaction.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
 from binlane.schema.letter_case import LetterCase
 from binlane.shards.selection import Extent, Selection
@@ -35,6 +35,9 @@ def decide(
     if (rule := own_schema(selection, query.sql, facts, listed, context, flavor)) is not None:
         return rule
     if (rule := replica_state(facts, flavor, LetterCase(selection.folds_names))) is not None:
+        return rule
+    # a statement of too many databases is none that drops one trigger
+    if not query.too_many_databases and (rule := drops_no_trigger(facts, flavor, listed)) is not None:
         return rule
     if not selection.looks_at_statements:
         return None

@@ -1,4 +1,4 @@
-"""Statements of the source on state that every server has of its own: they are left out and counted.
+"""Statements of the source on what every server has of its own: they are left out and counted.
 
 The schema of binlane's state: every target has it, and a source too if it is or was the target of another channel. Its
 rows are left out as well; a statement that names other databases, too, is refused.
@@ -6,11 +6,14 @@ rows are left out as well; a statement that names other databases, too, is refus
 The tables in which a MariaDB server keeps its place as a replica: an administrator tells it to keep them in another
 engine (``ALTER TABLE mysql.gtid_slave_pos ENGINE = InnoDB``), and this is logged. What it writes there as a replica is
 not.
+
+Triggers that the source does not have: a server logs DROP TRIGGER IF EXISTS of any account where it finds no such
+trigger, because it asks for privileges on the trigger's table alone. The target's own must not go by it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -25,6 +28,7 @@ from binlane.sql.parse.lexer import Token, TokenKind, Unreadable, lex
 _NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
 _GRANTS: Final = ("GRANT", "REVOKE")
 REPLICA_STATE: Final = "mysql.gtid_slave_pos is each server's own"
+NO_SUCH_TRIGGER: Final = "the source has no such trigger"
 _TABLE: Final = "gtid_slave_pos"
 """With ``gtid_pos_auto_engines`` there is one for each engine, such as gtid_slave_pos_InnoDB."""
 
@@ -119,6 +123,17 @@ def replica_state(facts: StatementFacts, flavor: Flavor, letters: LetterCase) ->
         return None
     is_alone = all(map(_is_replica_s, named)) and letters.names(facts.databases) == {key.database for key in named}
     return REPLICA_STATE if is_alone else None
+
+
+def drops_no_trigger(facts: StatementFacts, flavor: Flavor, listed: Collection[str] | None) -> str | None:
+    """The rule that leaves out a DROP TRIGGER IF EXISTS that has dropped nothing on a ``flavor`` server. ``listed``:
+    the databases that MySQL has logged with it; None if there is no list.
+
+    MySQL since 5.6 lists the database of a trigger's table, and none if it finds no trigger
+    (``Sql_cmd_drop_trigger::execute``, sql/sql_trigger.cc). MariaDB logs both alike.
+    """
+    is_nothing = flavor is Flavor.MYSQL and facts.drops_if_exists and not listed
+    return NO_SUCH_TRIGGER if is_nothing and facts.dropped_triggers else None
 
 
 def _is_replica_s(key: TableKey) -> bool:

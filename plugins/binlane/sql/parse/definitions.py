@@ -386,7 +386,7 @@ def _drop_in_database(cursor: Cursor, reading: FactsBuilder) -> None:
 
 
 def _drop_trigger(cursor: Cursor, reading: FactsBuilder) -> None:
-    _if_exists(cursor)
+    reading.drops_if_exists = _if_exists(cursor)
     database, name = cursor.qualified()
     reading.dropped_triggers.add(TableKey(reading.database(database), name))
     reading.dropped_in |= reading.databases

@@ -93,7 +93,7 @@ class StatementFacts:
     ends_or_begins: bool = False
     """TRANSACTION: the statement begins or ends a transaction (not SAVEPOINT, RELEASE, ROLLBACK TO)."""
     drops_if_exists: bool = False
-    """DROP TABLE ... IF EXISTS: harmless where the table does not exist."""
+    """DROP TABLE or TRIGGER ... IF EXISTS: harmless where the table or trigger does not exist."""
     unsafe: str | None = None
     """A part that is unsafe for statement-based replication, such as ``UUID()``; None if none was found."""
     copies: tuple[tuple[TableKey, TableKey], ...] = ()

@@ -41,27 +41,30 @@ _SEQUENCE_WORDS: Final = frozenset({"NEXT", "PREVIOUS", "CURRVAL", *_SEQUENCE_FU
 _SKIPPED: Final = frozenset(
     (
         *("NEXT", "PREVIOUS", "FOR", "LOCK", "USE", "FORCE", "IGNORE", "PARTITION", "FROM", "RESPECT", "ROWS", "CYCLE"),
-        *("ASC", "DESC", "INT", "INTEGER", "NATIONAL", "BINARY", "COLLATE"),
+        *("ASC", "DESC", "BINARY", "COLLATE"),
     )
 )
-"""First words of clauses, and words behind or in front of a type or a column, that name no table."""
-_SIGNS: Final = ("SIGNED", "UNSIGNED")
+"""First words of clauses, and words behind a column, that name no table."""
 _OPTIONAL: Final[Mapping[str, Callable[[Token, Token], bool]]] = {
     # behind a column of GROUP BY, too
     "ASC": lambda before, after: True,
     "DESC": lambda before, after: True,
-    # CAST(a AS UNSIGNED INT)
-    "INT": lambda before, after: before.upper in _SIGNS,
-    "INTEGER": lambda before, after: before.upper in _SIGNS,
-    "NATIONAL": lambda before, after: after.upper in ("CHAR", "CHARACTER"),
     # the operator in front of another one
     "BINARY": lambda before, after: is_symbol(after, "!", "~", "-", "+"),
 }
 """Words that change no meaning for a reader of tables, by the tokens in front of them and behind them: sqlglot does not
 take them everywhere that the servers do."""
-_OWN_TYPES: Final = frozenset({"INET4", "INET6"})
-_TYPED: Final = frozenset({"CAST", "COLUMN_GET", "COLUMN_CREATE"})
-"""Functions with a type behind AS."""
+_TYPED: Final = frozenset({"CAST", "CONVERT", "JSON_VALUE", "COLUMN_GET", "COLUMN_CREATE", "COLUMN_ADD"})
+"""Functions with types among their arguments."""
+_TYPE_WORDS: Final = frozenset(
+    (
+        *("BINARY", "BYTE", "VARBINARY", "CHAR", "CHARACTER", "VARCHAR", "NCHAR", "NATIONAL", "ASCII", "UNICODE"),
+        *("SIGNED", "UNSIGNED", "INT", "INTEGER", "DECIMAL", "DEC", "FLOAT", "DOUBLE", "PRECISION", "REAL", "YEAR"),
+        *("DATE", "TIME", "DATETIME", "TIMESTAMP", "INTERVAL", "DAY_SECOND", "JSON", "UUID", "INET4", "INET6", "ARRAY"),
+        *("POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON", "GEOMETRYCOLLECTION"),
+    )
+)
+"""The words of a type in a call (sql_yacc.yy of both families, ``cast_type``)."""
 FROM_IN_CALLS: Final = ("EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "MID", "TRIM_ORACLE")
 """Functions with a FROM of their own between their parentheses."""
 _MATCH_OPTIONS: Final = (
@@ -154,8 +157,9 @@ def _read(tokens: Sequence[Token], reading: FactsBuilder, prefix: str) -> None:
 
 
 def _without_own_grammar(tokens: Sequence[Token]) -> Sequence[Token]:
-    """The tokens with MATCH .. AGAINST as an expression, with one column for those of a JSON_TABLE, and without the
-    annotations of a JSON_DUALITY_OBJECT, which name no table: sqlglot does not know all forms of them."""
+    """The tokens with MATCH .. AGAINST as an expression, with one column for those of a JSON_TABLE, and without types
+    in calls, the LIMIT of a GROUP_CONCAT and the annotations of a JSON_DUALITY_OBJECT, which name no table: sqlglot
+    does not know all forms of them."""
     found = list(tokens)
     for at in range(len(tokens) - 1, -1, -1):
         if at > 0 and is_symbol(tokens[at - 1], "."):
@@ -164,6 +168,10 @@ def _without_own_grammar(tokens: Sequence[Token]) -> Sequence[Token]:
             _without_match(found, at)
         elif tokens[at].upper == "JSON_DUALITY_OBJECT":
             _without_annotations(found, at + 1)
+        elif tokens[at].upper in _TYPED and at + 1 < len(found) and is_symbol(found[at + 1], "("):
+            _without_types(found, at)
+        elif tokens[at].upper == "GROUP_CONCAT" and at + 1 < len(found) and is_symbol(found[at + 1], "("):
+            _without_limit(found, at + 1)
         elif tokens[at].upper == "JSON_TABLE" and at + 1 < len(found) and is_symbol(found[at + 1], "("):
             columns = find_word(found[: group_end(found, at + 1) - 1], "COLUMNS", start=at + 2) + 1
             # behind the path, which is a literal: elsewhere it is a function's name
@@ -183,6 +191,63 @@ def _without_annotations(tokens: list[Token], at: int) -> None:
             inside.symbol(",")
     if not is_list or inside.symbol(")"):
         del tokens[at + 1 : inside.at]
+
+
+def _without_types(tokens: list[Token], at: int) -> None:
+    """``CAST(a AS UNSIGNED INT)`` becomes ``CAST(a AS CHAR)``; a type of any other call is left out."""
+    name, end = tokens[at].upper, group_end(tokens, at + 1) - 1
+    front = {"CONVERT": ",", "JSON_VALUE": "RETURNING"}.get(name, "AS")
+    for index in reversed([index for index in _outside(tokens, at + 2, end) if tokens[index].text.upper() == front]):
+        behind = _type_end(tokens, index + 1)
+        if name in ("CAST", "CONVERT"):
+            if behind == end:
+                tokens[index + 1 : end] = [word("CHAR")]
+            return
+        if behind > index + 1 and (name == "JSON_VALUE" or is_symbol(tokens[behind], ",", ")")):
+            del tokens[index:behind]
+
+
+def _outside(tokens: Sequence[Token], at: int, end: int) -> Iterator[int]:
+    """The indexes of the tokens from ``at`` to ``end`` that stand outside of inner parentheses."""
+    while at < end:
+        yield at
+        at = group_end(tokens, at) if is_symbol(tokens[at], "(") else at + 1
+
+
+def _type_end(tokens: Sequence[Token], at: int) -> int:
+    """The index behind the type that begins at ``at``; ``at`` if there is none."""
+    cursor = Cursor(tokens, at)
+    while True:
+        if cursor.words("CHARACTER", "SET") or cursor.any_word("CHARSET", "COLLATE") is not None:
+            cursor.next()
+        elif cursor.peek().upper in _TYPE_WORDS:
+            cursor.next()
+            _skip_size(cursor)
+        else:
+            return cursor.at
+
+
+def _skip_size(cursor: Cursor) -> None:
+    """Step over ``(10)`` or ``(10, 2)``."""
+    size = Cursor(cursor.tokens, cursor.at)
+    if not (size.symbol("(") and size.next().kind is TokenKind.NUMBER):
+        return
+    if size.symbol(",") and size.next().kind is not TokenKind.NUMBER:
+        return
+    if size.symbol(")"):
+        cursor.at = size.at
+
+
+def _without_limit(tokens: list[Token], at: int) -> None:
+    """MariaDB's ``GROUP_CONCAT(a ORDER BY b LIMIT 1)``, with an offset as that of a query."""
+    end = group_end(tokens, at) - 1
+    for back in (2, 4):
+        size = Cursor(tokens, end - back)
+        if back < end - at and size.words("LIMIT") and size.next().kind is TokenKind.NUMBER:
+            has_offset = size.symbol(",") or size.words("OFFSET")
+            if size.at == end or (has_offset and size.next().kind is TokenKind.NUMBER and size.at == end):
+                del tokens[end - back : end]
+                return
 
 
 def _without_match(tokens: list[Token], at: int) -> None:
@@ -274,8 +339,6 @@ class _Canonical:
         """A word in the spelling of sqlglot."""
         if token.upper == "IGNORE" or (token.upper == "DEFAULT" and after.kind is not TokenKind.STRING):
             return "NULL"  # IGNORE: MariaDB's value of a column that stays as it is
-        if token.upper in _OWN_TYPES and self._is_type():
-            return "CHAR"
         if token.upper == "INTO":
             raise Unreadable("SELECT ... INTO", "INTO")
         if token.text.isascii() and not token.text[0].isdigit() and "$" not in token.text:
@@ -296,16 +359,6 @@ class _Canonical:
         """Whether ESCAPE is no name, and an expression follows: of a call it would be the first word."""
         is_operand = is_symbol(before, ")") or before.kind in (TokenKind.STRING, TokenKind.NUMBER, TokenKind.VARIABLE)
         return after.kind in (TokenKind.NUMBER, TokenKind.VARIABLE) or (is_operand and is_symbol(after, "("))
-
-    def _is_type(self) -> bool:
-        """Whether the word just read is the type behind the AS of a function that has one."""
-        at, depth = self.cursor.at - 2, 0
-        if self._before(1).upper != "AS":
-            return False
-        while at >= 0 and not (depth == 0 and is_symbol(self.cursor.tokens[at], "(")):
-            depth += is_symbol(self.cursor.tokens[at], ")") - is_symbol(self.cursor.tokens[at], "(")
-            at -= 1
-        return at > 0 and self.cursor.tokens[at - 1].upper in _TYPED
 
     def _is_length(self) -> bool:
         """Whether the parenthesis at the cursor holds the length of a type."""

@@ -453,6 +453,9 @@ READ_AS_THE_SERVERS_DO = [
     ("UPDATE t SET a = CAST(b AS UNSIGNED INT), c = CAST(d AS SIGNED INTEGER)", "d.t"),
     ("CREATE VIEW v AS SELECT CAST(a AS CHAR(9) CHARACTER SET latin1 COLLATE DEFAULT) AS a FROM t", "d.t d.v"),
     ("CREATE VIEW v AS SELECT CAST(a AS NATIONAL CHAR) AS a FROM t GROUP BY b DESC, c ASC WITH ROLLUP", "d.t d.v"),
+    ("CREATE VIEW v AS SELECT CAST(a AS CHAR ASCII), CONVERT(a, UNSIGNED INTEGER) FROM t", "d.t d.v"),
+    ("CREATE VIEW v AS SELECT CONVERT((SELECT a FROM e.u), DECIMAL(10,2)) FROM t", "d.t d.v e.u"),
+    ("CREATE VIEW v AS SELECT CAST((SELECT CAST(a AS DOUBLE) FROM e.u) AS DATETIME(6)) FROM t", "d.t d.v e.u"),
     ("CREATE VIEW v AS SELECT a LIKE b ESCAPE 3 IN (SELECT c FROM e.u) FROM t", "d.t d.v e.u"),
     ("CREATE VIEW v AS SELECT 1 LIKE '%' ESCAPE (1 IN (SELECT 1 FROM e.u)) AS x, escape FROM t", "d.t d.v e.u"),
     ("CREATE VIEW v AS SELECT BINARY ~ a, BINARY (a), - BINARY a FROM t", "d.t d.v"),
@@ -475,6 +478,14 @@ def test_what_the_servers_take_and_sqlglot_does_not_is_read(sql: str, named: str
         ("INSERT INTO t VALUES (1, IGNORE) ON DUPLICATE KEY UPDATE a = IGNORE", "d.t"),
         ("UPDATE t, e.u SET t.a = IGNORE, e.u.b = IGNORE WHERE t.a = u.a", "d.t e.u"),
         ("INSERT INTO t SELECT CAST(a AS INET6), CAST('1.2.3.4' AS inet4) FROM e.u", "d.t e.u"),
+        ("INSERT INTO t SELECT COLUMN_GET(a, 'x' AS CHAR(10) CHARSET utf8) FROM e.u", "d.t e.u"),
+        ("UPDATE t SET a = COLUMN_ADD(a, 'x', 2 AS DECIMAL(10,2), 'y', (SELECT b FROM e.u) AS CHAR)", "d.t e.u"),
+        ("CREATE VIEW v AS SELECT COLUMN_CREATE('x', a AS INT, 'y', b AS VARCHAR(9) CHARACTER SET latin1) FROM t",
+         "d.t d.v"),
+        ("CREATE VIEW v AS SELECT CAST(a AS INTERVAL DAY_SECOND(6)) FROM t", "d.t d.v"),
+        ("INSERT INTO t SELECT GROUP_CONCAT(a ORDER BY b SEPARATOR ', ' LIMIT 1) FROM e.u", "d.t e.u"),
+        ("INSERT INTO t SELECT GROUP_CONCAT(DISTINCT a LIMIT 3 OFFSET 1), GROUP_CONCAT(a LIMIT 1, 2) FROM e.u",
+         "d.t e.u"),
         ("INSERT INTO t SELECT a FROM e.u LIMIT ROWS EXAMINED 9", "d.t e.u"),
         ("INSERT INTO t SELECT a FROM e.u LIMIT 3 ROWS EXAMINED 9", "d.t e.u"),
         ("INSERT INTO t WITH RECURSIVE c (a, b) AS (SELECT a, b FROM e.u UNION SELECT a + 1, b FROM c)"
@@ -486,6 +497,36 @@ def test_what_the_servers_take_and_sqlglot_does_not_is_read(sql: str, named: str
 def test_what_mariadb_alone_takes_is_read(sql: str, named: str) -> None:
     facts = read(sql, Flavor.MARIADB)
     assert (facts.reason, tables(facts)) == (None, named)
+
+
+@pytest.mark.parametrize(
+    ("sql", "named"),
+    [
+        ("INSERT INTO t SELECT CAST(a AS POINT) FROM e.u", "d.t e.u"),
+        ("CREATE VIEW v AS SELECT JSON_VALUE(a, '$.x' RETURNING UNSIGNED ERROR ON EMPTY) FROM t", "d.t d.v"),
+        ("UPDATE t SET a = JSON_VALUE(b, '$.x' RETURNING CHAR(9) CHARACTER SET utf8mb4 DEFAULT 'c' ON ERROR)", "d.t"),
+        ("CREATE VIEW v AS SELECT 1 FROM t WHERE 3 MEMBER OF (CAST(a AS UNSIGNED ARRAY))", "d.t d.v"),
+    ],
+)
+def test_what_mysql_alone_takes_is_read(sql: str, named: str) -> None:
+    facts = read(sql, Flavor.MYSQL)
+    assert (facts.reason, tables(facts)) == (None, named)
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE t SET a = CAST(b AS (SELECT 1 FROM e.u))",
+        "UPDATE t SET a = CAST(b AS CHAR (SELECT 1 FROM e.u))",
+        "UPDATE t SET a = CONVERT(b, CHAR, (SELECT 1 FROM e.u))",
+        "UPDATE t SET a = COLUMN_GET(b, 'x' AS CHAR (SELECT 1 FROM e.u))",
+        "UPDATE t SET a = (SELECT GROUP_CONCAT(b LIMIT (SELECT 1 FROM e.u)) FROM t)",
+    ],
+)
+def test_no_table_is_passed_over_as_a_part_of_a_type(sql: str, flavor: Flavor) -> None:
+    facts = read(sql, flavor)
+    assert facts.kind is UNKNOWN or "e.u" in tables(facts)
 
 
 @pytest.mark.parametrize(
