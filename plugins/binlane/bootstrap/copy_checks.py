@@ -23,6 +23,8 @@ from binlane.sql.programs.of_server import OF_INVOKER, LeftOut, described, kept_
 
 _SHOWN: Final = 20
 _ENGINES: Final = frozenset({"innodb"})
+VERSIONED: Final = "system-versioned: no statement can write the history unchanged"
+"""Of a table: what neither a first copy nor the text of a dump can carry. A copy refuses it, a restore names it."""
 
 
 def chosen_databases(present: Iterable[str], patterns: Sequence[str]) -> tuple[str, ...]:
@@ -42,7 +44,7 @@ def check_tables(schema: Schema, endpoint: Endpoint) -> None:
     wrong = []
     for table in schema.tables.values():
         if table.system_versioned:
-            wrong.append(f"{table.key}: system-versioned: no statement can write the history unchanged")
+            wrong.append(f"{table.key}: {VERSIONED}")
         elif table.engine.lower() not in _ENGINES:
             wrong.append(f"{table.key}: engine {table.engine}, which has no snapshots")
     if wrong:

@@ -1,8 +1,10 @@
-"""Columns of a dump whose values its text does not preserve: what a restore says of them.
+"""Tables of a dump whose rows its text does not preserve: what a restore says of them.
 
 Both servers print six digits of a FLOAT, and dump programs write what they print; with decimals of its own (FLOAT(7,3))
 it has them all. A JSON document of MySQL has types that its text does not show: a DECIMAL, a date, bytes. MariaDB's
-JSON is text, and no definition of it has the word.
+JSON is text, and no definition of it has the word. Of a system-versioned table dump programs write the rows of the
+moment alone, without their times: the target begins each when it is loaded. (With the history, or with times in columns
+of their own, a load ends: ``require_unchanged``.)
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import re
 from collections.abc import Collection
 from typing import Final
 
+from binlane.bootstrap.copy_checks import VERSIONED
 from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
 from binlane.restore.definers import GROUPED_NAME
@@ -21,18 +24,20 @@ _TABLE: Final = re.compile(
 )
 _COLUMN: Final = re.compile(rb"^[ \t]*" + GROUPED_NAME + rb" (float(?![\w(])|json\b)", re.MULTILINE | re.IGNORECASE)
 """Dump programs write the servers' own text of a definition, a line for each column."""
+_VERSIONED: Final = re.compile(rb"\bWITH\s++SYSTEM\s++VERSIONING\b", re.IGNORECASE)
+"""Wherever it stands: a comment with these words names its table, too, and none is overlooked."""
 _MOST: Final = 20
 """Tables that are named."""
 
 
 @dataclass(frozen=True, slots=True)
 class InexactTable:
-    """A table of a dump with such columns."""
+    """Such a table of a dump."""
 
     database: str
     table: str
     columns: tuple[str, ...]
-    """Each as its name and type."""
+    """Each as its name and type; behind them VERSIONED, if the table has a history."""
 
     def __str__(self) -> str:
         return shown(f"{self.database}.{self.table} ({', '.join(self.columns)})")
@@ -42,8 +47,11 @@ def inexact_table(database: str, statement: bytes) -> InexactTable | None:
     """Of a dump's statement for that database; None if it defines no such table."""
     if (made := _TABLE.match(statement)) is None:
         return None
-    columns = tuple(f"{_name(name)} {kind.decode().upper()}" for name, kind in _COLUMN.findall(statement[made.end() :]))
-    return InexactTable(database, _name(made[1]), columns) if columns else None
+    rest = statement[made.end() :]
+    columns = [f"{_name(name)} {kind.decode().upper()}" for name, kind in _COLUMN.findall(rest)]
+    if _VERSIONED.search(rest) is not None:
+        columns.append(VERSIONED)
+    return InexactTable(database, _name(made[1]), tuple(columns)) if columns else None
 
 
 def inexact_notice(tables: Collection[InexactTable]) -> str:
@@ -52,10 +60,11 @@ def inexact_notice(tables: Collection[InexactTable]) -> str:
         return ""
     more = f" and {plural(len(tables) - _MOST, 'more table')}" if len(tables) > _MOST else ""
     return (
-        f"{', '.join(map(str, [*tables][:_MOST]))}{more}: the text of a dump has six digits of a FLOAT, and not the "
-        "types inside of a JSON document (a DECIMAL, a date): rows that the log does not write again have what the "
-        "text says, and without a key a change of such a row may not find it (1032); where that matters, begin with a "
-        "physical copy (`binlane init CHANNEL --start`)"
+        f"{', '.join(map(str, [*tables][:_MOST]))}{more}: the text of a dump has six digits of a FLOAT, not the types "
+        "inside of a JSON document (a DECIMAL, a date), and of a system-versioned table the rows of its moment alone, "
+        "which begin when they are loaded: rows that the log does not write again have what the text says, and without "
+        "a key a change of such a row may not find it (1032); where that matters, begin with a physical copy "
+        "(`binlane init CHANNEL --start`)"
     )
 
 

@@ -14,6 +14,7 @@ from unittest.mock import Mock
 import pytest
 import zstandard
 
+from binlane.bootstrap.copy_checks import VERSIONED
 from binlane.errors import LaneEndedError, PositionError
 from binlane.model import Flavor, size_text
 from binlane.orchestration import step_progress
@@ -299,6 +300,23 @@ def test_a_plan_writes_nothing_and_says_where_it_ends(channel: Channel, capsys: 
         assert answer(capsys)["end"] == plan["end"]
     assert scene.databases() == set()
     assert not (channel.channels.parent / "restores").exists()
+
+
+def test_a_table_whose_history_the_dump_lacks_is_named_in_the_plan_and_at_the_end(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = "CREATE TABLE prices (id INT PRIMARY KEY, v INT) WITH SYSTEM VERSIONING"
+    scene = scene_of(channel, also=(made, "INSERT INTO prices VALUES (1, 1), (2, 2)", "UPDATE prices SET v = 3"))
+    named = f"{DATABASE}.prices ({VERSIONED})"
+    assert scene.restore("--json", base="one.sql") == 0
+    assert answer(capsys)["not_exact"] == [named]
+    assert scene.restore("--yes", base="one.sql") == 0, capsys.readouterr().err
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"{named}: the text of a dump has six digits" in said[said.index("complete: ") :]
+    assert contents(channel.target, "back") == scene.expected
+    every = "SELECT COUNT(*) FROM {}.prices FOR SYSTEM_TIME ALL"
+    assert scene.source.query(every.format(OTHER)) == [(4,)]
+    assert channel.target.query(every.format("back")) == [(2,)]
 
 
 def test_programs_without_a_definer_are_named_as_those_of_the_account_that_makes_them(

@@ -1,4 +1,4 @@
-"""Columns whose values the text of a dump does not preserve are named in the plan of a restore and at its end."""
+"""Tables whose rows the text of a dump does not preserve are named in the plan of a restore and at its end."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Final
 
 import pytest
 
+from binlane.bootstrap.copy_checks import VERSIONED
 from binlane.bootstrap.sessions import Session
 from binlane.model import Flavor
 from binlane.restore.dump import dump_of
@@ -28,6 +29,24 @@ EXPECTED: Final = InexactTable("shop", "a`t", ("f`x FLOAT", "j JSON"))
 )
 def test_columns_are_named_by_their_types(head: bytes) -> None:
     assert inexact_table("shop", head + COLUMNS) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        b" WITH SYSTEM VERSIONING",
+        b" COMMENT='a' WITH SYSTEM VERSIONING\n PARTITION BY SYSTEM_TIME LIMIT 9",
+        b" with  system\nversioning",
+        b" WITH SYSTEM VERSIONING ENGINE=InnoDB",
+    ],
+)
+def test_a_table_with_a_history_is_named_as_a_first_copy_names_it(end: bytes) -> None:
+    table = b"CREATE TABLE `t` (\n  `id` int NOT NULL,\n  `v` int WITHOUT SYSTEM VERSIONING\n) ENGINE=InnoDB"
+    assert inexact_table("shop", table) is None
+    assert inexact_table("shop", table + end) == InexactTable("shop", "t", (VERSIONED,))
+    assert inexact_table("shop", b"CREATE TABLE `a``t` " + COLUMNS + end) == InexactTable(
+        "shop", "a`t", (*EXPECTED.columns, VERSIONED)
+    )
 
 
 @pytest.mark.parametrize(
