@@ -25,6 +25,7 @@ from binlane.lazy_dataclass import dataclass
 from binlane.regular_files import open_regular
 from binlane.restore.definers import GROUPED_NAME, definers_in
 from binlane.restore.inexact_columns import InexactTable, inexact_table
+from binlane.restore.lost_letters import Letters, names_of
 from binlane.safe_text import shown
 from binlane.source.compressed_pieces import UNPACKED
 from binlane.source.copy_times import CopyTimes
@@ -132,7 +133,7 @@ class DumpFile:
         GTIDs at the end, and what stands inside of a statement was written by whoever has made the object. Raises
         ConfigError for a dump that was not written to its end, and for one that names no database."""
         places, databases, definers, size = _Places(str(self.path)), set[str](), set[str](), 0
-        inexact, current = list[InexactTable](), ""
+        inexact, current, letters, client = list[InexactTable](), "", Letters(), ""
 
         def counted() -> Iterator[bytes]:
             nonlocal size
@@ -154,6 +155,10 @@ class DumpFile:
                 definers |= definers_in(text)
                 if (table := inexact_table(current, text)) is not None:
                     inexact.append(table)
+                letters.define(current, text)
+                client = names_of(text) or client
+            elif (table := letters.lost(current, text, client)) is not None:
+                inexact.append(table)
         line = last[last.rfind(b"\n") + 1 :]
         if _COMPLETED not in line:
             raise ConfigError(

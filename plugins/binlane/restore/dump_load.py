@@ -38,6 +38,7 @@ from binlane.restore.definers import GROUPED_NAME, NAME, OBJECT, ROW_KINDS, defi
 from binlane.restore.dump_file import MANY, QUOTED, USE, decoded, end_of_string, shown_part
 from binlane.restore.inexact_columns import InexactTable, inexact_table
 from binlane.restore.local_tables import local_table
+from binlane.restore.lost_letters import Letters
 from binlane.servers.names import is_named
 from binlane.shards.renaming import Renaming
 from binlane.sql.charset import MODES_OF_TEXT, client_charset, dialect_of, multibyte_form
@@ -150,6 +151,8 @@ class DumpLoad:
     _current: str | None = None
     _is_header: bool = True
     _client: str = _UTF8MB4
+    _says_client: bool = False
+    """Whether SET NAMES was there: the rows of a dump without one may be in any character set."""
     _modes: str = "''"
     _zone: str = ""
     """The dump's time zone, in quotes; empty: it has not said."""
@@ -159,6 +162,7 @@ class DumpLoad:
     """Tables that have a trigger, and views, in lower case: rows that were written there could run a body."""
     _whole: set[TableKey] = field(default_factory=set)
     """Tables whose rows have a value for each column."""
+    _letters: Letters = field(default_factory=Letters)
 
     def run(self, statements: Iterator[bytes]) -> None:
         """Load. Raises ConfigError for a statement that no dump program writes there, PlanError for one that cannot be
@@ -329,16 +333,23 @@ class DumpLoad:
         name = self._table(into[1])
         if self.tables and name not in self.tables:
             return None
+        self._require_rows(statement, self._current, name)
+        client = self._client if self._says_client else ""
+        if (lost := self._letters.lost(self._current, statement, client)) is not None:
+            self.inexact.append(lost)
+        return statement
+
+    def _require_rows(self, statement: bytes, database: str, name: str) -> None:
+        """Raises ConfigError for rows of a table that cannot be loaded yet, or no more."""
         if self._zone != _UTC:
             raise self._unknown(
                 statement,
                 "behind SET TIME_ZONE='+00:00', without which nobody knows the time zone of its TIMESTAMPs: dump "
                 "without --skip-tz-utc",
             )
-        table = TableKey(lower(self._current), lower(name))
+        table = TableKey(lower(database), lower(name))
         if table in self._closed:
             raise self._unknown(statement, "of rows in front of the table's triggers, and none of a view")
-        return statement
 
     def _use(self, name: str) -> bytes | None:
         self._current, self._is_header = name, False
@@ -409,6 +420,7 @@ class DumpLoad:
             self._zone = value
         else:
             self._client = value.strip("'").lower()
+            self._says_client = self._says_client or each["names"] is not None
 
     def _object(self, text: bytes, kind: bytes) -> bytes | None:
         context, flavor = self._context, self.session.flavor
@@ -426,6 +438,7 @@ class DumpLoad:
         if kind in ROW_KINDS:
             if (inexact := inexact_table(self._current or "", text)) is not None:
                 self.inexact.append(inexact)
+            self._letters.define(self._current or "", text)
             text, had_folders = local_table(text, context, flavor, f"--from {self.name}: {shown_part(text)}")
             if had_folders:
                 self.notes.append(f"{shown_part(text)}: its folders and its tablespace are left to the target")

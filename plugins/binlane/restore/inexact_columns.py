@@ -10,7 +10,7 @@ of their own, a load ends: ``require_unchanged``.)
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from binlane.bootstrap.copy_checks import VERSIONED
@@ -26,6 +26,8 @@ _COLUMN: Final = re.compile(rb"^[ \t]*" + GROUPED_NAME + rb" (float(?![\w(])|jso
 """Dump programs write the servers' own text of a definition, a line for each column."""
 _VERSIONED: Final = re.compile(rb"\bWITH\s++SYSTEM\s++VERSIONING\b", re.IGNORECASE)
 """Wherever it stands: a comment with these words names its table, too, and none is overlooked."""
+_QUOTED: Final = re.compile(rb"`[^`]*+`|'(?:[^'\\]++|\\.){0,4096}'", re.DOTALL)
+"""A quoted name, or a string."""
 _MOST: Final = 20
 """Tables that are named."""
 
@@ -37,36 +39,69 @@ class InexactTable:
     database: str
     table: str
     columns: tuple[str, ...]
-    """Each as its name and type; behind them VERSIONED, if the table has a history."""
+    """Each as its name and type, or character set; behind them VERSIONED, if the table has a history."""
+    rows_in: str = ""
+    """The character set of its rows, if that lacks letters of these columns."""
 
     def __str__(self) -> str:
-        return shown(f"{self.database}.{self.table} ({', '.join(self.columns)})")
+        rows = f"; rows in {self.rows_in}" if self.rows_in else ""
+        return shown(f"{self.database}.{self.table} ({', '.join(self.columns)}{rows})")
 
 
 def inexact_table(database: str, statement: bytes) -> InexactTable | None:
     """Of a dump's statement for that database; None if it defines no such table."""
-    if (made := _TABLE.match(statement)) is None:
+    if (made := defined_table(statement)) is None:
         return None
-    rest = statement[made.end() :]
-    columns = [f"{_name(name)} {kind.decode().upper()}" for name, kind in _COLUMN.findall(rest)]
-    if _VERSIONED.search(rest) is not None:
+    columns = [f"{name_of(name)} {kind.decode().upper()}" for name, kind in _COLUMN.findall(made[1])]
+    if _VERSIONED.search(made[1]) is not None:
         columns.append(VERSIONED)
-    return InexactTable(database, _name(made[1]), tuple(columns)) if columns else None
+    return InexactTable(database, name_of(made[0]), tuple(columns)) if columns else None
 
 
-def inexact_notice(tables: Collection[InexactTable]) -> str:
-    """What people are told of them; empty: nothing."""
-    if not tables:
-        return ""
+def defined_table(statement: bytes) -> tuple[bytes, bytes] | None:
+    """The name of the table that a dump's statement defines, as it stands between its quotes, and what follows it; None
+    if it defines none."""
+    made = _TABLE.match(statement)
+    return None if made is None else (made[1], statement[made.end() :])
+
+
+def without_strings(definition: bytes) -> bytes:
+    """A definition with empty strings in place of its strings: comments, defaults and members of ENUM."""
+    return _QUOTED.sub(lambda found: b"''" if found[0].startswith(b"'") else found[0], definition)
+
+
+def inexact_notices(tables: Collection[InexactTable]) -> list[str]:
+    """What people are told of them."""
+    typed = [each for each in tables if not each.rows_in]
+    lost = [each for each in tables if each.rows_in]
+    return [
+        f"{_named(some)}: {why}"
+        for some, why in (
+            (
+                typed,
+                "the text of a dump has six digits of a FLOAT, not the types inside of a JSON document (a DECIMAL, a "
+                "date), and of a system-versioned table the rows of its moment alone, which begin when they are "
+                "loaded: rows that the log does not write again have what the text says, and without a key a change "
+                "of such a row may not find it (1032); where that matters, begin with a physical copy (`binlane init "
+                "CHANNEL --start`)",
+            ),
+            (
+                lost,
+                "the dump was written in a character set that lacks letters of these columns, and has '?' in place of "
+                "each: rows that the log does not write again have it, too, two keys may be one (1062), and without a "
+                "key a change of such a row may not find it (1032); dump again with --default-character-set=utf8mb4, "
+                "or begin with a physical copy (`binlane init CHANNEL --start`)",
+            ),
+        )
+        if some
+    ]
+
+
+def _named(tables: Sequence[InexactTable]) -> str:
     more = f" and {plural(len(tables) - _MOST, 'more table')}" if len(tables) > _MOST else ""
-    return (
-        f"{', '.join(map(str, [*tables][:_MOST]))}{more}: the text of a dump has six digits of a FLOAT, not the types "
-        "inside of a JSON document (a DECIMAL, a date), and of a system-versioned table the rows of its moment alone, "
-        "which begin when they are loaded: rows that the log does not write again have what the text says, and without "
-        "a key a change of such a row may not find it (1032); where that matters, begin with a physical copy "
-        "(`binlane init CHANNEL --start`)"
-    )
+    return f"{', '.join(map(str, tables[:_MOST]))}{more}"
 
 
-def _name(quoted: bytes) -> str:
+def name_of(quoted: bytes) -> str:
+    """A name between its quotes, for people."""
     return quoted.replace(b"``", b"`").decode("utf-8", "replace")

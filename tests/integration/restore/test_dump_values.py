@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -12,6 +14,7 @@ from binlane.bootstrap.sessions import Session, write_session
 from binlane.connections import Endpoint, Tls
 from binlane.errors import ApplyError
 from binlane.model import Flavor, version_number
+from binlane.restore.dump_file import DumpFile
 from binlane.restore.dump_load import DumpLoad
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
@@ -24,8 +27,13 @@ HEAD: Final = (b"SET NAMES utf8mb4", b"SET TIME_ZONE='+00:00', SQL_NOTES=0", b"S
 
 
 @pytest.fixture(scope="module", params=["mariadb_target", pytest.param("mysql_target", marks=requires_mysql)])
-def session(request: pytest.FixtureRequest) -> Iterator[Session]:
-    server: PrivateServer = request.getfixturevalue(request.param)
+def server(request: pytest.FixtureRequest) -> PrivateServer:
+    found: PrivateServer = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture(scope="module")
+def session(server: PrivateServer) -> Iterator[Session]:
     endpoint = Endpoint("server", server.host, server.port, server.user, server.password, Tls("preferred"))
     with contextlib.closing(write_session(endpoint)) as found:
         found.execute("CREATE DATABASE back")
@@ -85,3 +93,44 @@ def test_a_character_set_alone_means_what_it_meant_to_the_server_that_was_dumped
         )
         assert found == [(expected,)]
         session.execute("SET SESSION default_collation_for_utf8mb4 = DEFAULT")
+
+
+LETTERS: Final = (
+    "CREATE DATABASE letters CHARACTER SET utf8mb4",
+    "CREATE TABLE letters.face (id INT PRIMARY KEY, v VARCHAR(9), e ENUM('it''s', 'b') COMMENT ') CHARSET=latin1', "
+    "l TEXT CHARACTER SET latin1, c CHAR(9) CHARACTER SET cp1251 COLLATE cp1251_bin)",
+    "INSERT INTO letters.face VALUES (1, '\N{GRINNING FACE}', 'b', '\N{EURO SIGN}', '\N{CYRILLIC SMALL LETTER ZHE}')",
+    "CREATE TABLE letters.plain (id INT PRIMARY KEY, v VARCHAR(9))",
+    "INSERT INTO letters.plain VALUES (1, 'abc')",
+)
+
+
+@pytest.mark.parametrize(
+    ("client", "lost", "expected"),
+    [
+        ("utf8mb4", [], ("\N{GRINNING FACE}", "\N{EURO SIGN}", "\N{CYRILLIC SMALL LETTER ZHE}")),
+        ("utf8mb3", ["v", "e"], ("?", "\N{EURO SIGN}", "\N{CYRILLIC SMALL LETTER ZHE}")),
+        ("latin1", ["v", "e", "c"], ("?", "\N{EURO SIGN}", "?")),
+    ],
+)
+def test_columns_are_named_in_whose_letters_a_dump_program_has_written_question_marks(
+    server: PrivateServer, session: Session, client: str, lost: list[str], expected: tuple[str, ...], tmp_path: Path
+) -> None:
+    for statement in ("DROP DATABASE IF EXISTS back", "DROP DATABASE IF EXISTS letters", *LETTERS):
+        session.execute(statement)
+    account = [f"--host={server.host}", f"--port={server.port}", f"--user={server.user}"]
+    account.append(f"--password={server.password}")
+    of_dump = [f"--default-character-set={client}", "--single-transaction", "--databases", "letters"]
+    command = [str(server.tool("dump")), "--no-defaults", *account, *of_dump]
+    file = tmp_path / "dump.sql"
+    file.write_bytes(subprocess.run(command, check=True, capture_output=True).stdout)
+    dump = DumpFile(file)
+    found = dump.place().inexact
+    assert [column.split()[0] for each in found for column in each.columns] == lost
+    assert {each.table for each in found} <= {"face"}, "the other one has no letter that was lost"
+    [(version,)] = session.texts("SELECT VERSION()")
+    loading = DumpLoad(session, version_number(version), "dump.sql", {"letters": "back"}, (), server=dump.server())
+    loading.run(dump.statements(""))
+    session.execute("SET NAMES utf8mb4")
+    assert (*loading.inexact,) == found
+    assert session.texts("SELECT v, l, c FROM back.face") == [expected]

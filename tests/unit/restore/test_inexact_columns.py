@@ -13,7 +13,7 @@ from binlane.model import Flavor
 from binlane.restore.dump import dump_of
 from binlane.restore.dump_file import DumpFile
 from binlane.restore.dump_load import DumpLoad
-from binlane.restore.inexact_columns import InexactTable, inexact_notice, inexact_table
+from binlane.restore.inexact_columns import InexactTable, inexact_notices, inexact_table
 
 COLUMNS: Final = (
     b"(\n  `id` int NOT NULL,\n  `f``x` float DEFAULT NULL COMMENT 'a\\n `json` float',\n  `d` double DEFAULT NULL,\n"
@@ -77,7 +77,8 @@ def test_a_dump_a_folder_and_a_load_name_the_same_tables(tmp_path: Path) -> None
 
 
 def test_the_notice_names_what_it_has_room_for() -> None:
-    assert inexact_notice([]) == ""
-    assert inexact_notice([EXPECTED]).startswith("shop.a`t (f`x FLOAT, j JSON): the text of a dump has six digits")
-    many = [InexactTable("shop", f"t{number}", ("f FLOAT",)) for number in range(23)]
-    assert "shop.t19 (f FLOAT) and 3 more tables: " in inexact_notice(many)
+    assert inexact_notices([]) == []
+    [text] = inexact_notices([EXPECTED])
+    assert text.startswith("shop.a`t (f`x FLOAT, j JSON): the text of a dump has six digits")
+    [text] = inexact_notices([InexactTable("shop", f"t{number}", ("f FLOAT",)) for number in range(23)])
+    assert "shop.t19 (f FLOAT) and 3 more tables: " in text

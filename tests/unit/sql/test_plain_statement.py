@@ -39,6 +39,7 @@ READERS: Final = {
     "restore/dump_folder.py": "finds the database in a CREATE DATABASE of mydumper, which has a comment of a version",
     "restore/end.py": "finds the statement that an operator has typed; windows read it by the lexer",
     "restore/inexact_columns.py": "the name in a CREATE TABLE of a dump, which may have a comment of a version",
+    "restore/lost_letters.py": "SET NAMES of a dump, which may be in a comment of a version",
     "verify/definitions/table_options.py": "what the servers' SHOW CREATE writes around partitions",
 }
 """The modules with a pattern for comments, and why."""

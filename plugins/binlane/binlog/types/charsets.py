@@ -102,6 +102,8 @@ _WIDE: Final[Mapping[str, str]] = {
 }
 _WIDEST: Final[Mapping[str, str]] = dict.fromkeys(("ucs2", "utf8mb3"), "\uffff")
 """The highest code point of each Unicode character set."""
+_WHOLE: Final = frozenset({"gb18030", "utf16", "utf16le", "utf32", "utf8mb4"})
+"""Character sets with every letter of Unicode."""
 _SERVER_CHARACTERS: Final[Mapping[str, Mapping[int, int]]] = {
     "eucjpms": str.maketrans("〜‖−¢£¬", "～∥－￠￡￢"),
     "gb18030": str.maketrans("\ue7c7", "\u1e3f"),
@@ -155,6 +157,19 @@ def decode_text(data: bytes, charset: str | None) -> str | None:
 def eight_bit_characters(charset: str) -> str | None:
     """The 256 characters of an 8-bit character set, U+FFFE for undefined bytes; None for other character sets."""
     return _table(charset)
+
+
+def has_all_letters(charset: str, other: str) -> bool:
+    """Whether a client's character set has every letter of another one: a server sends such values unchanged, and of
+    others '?' for each letter that is lacking. Not, of a character set that is not known."""
+    if charset in (BINARY, *_WHOLE) or (charset and charset == other):
+        return True
+    characters, others = _table(charset), _table(other)
+    if characters is not None and others is not None:
+        return {*others} - {_UNDEFINED} <= {*characters}
+    if charset == "utf8mb3":
+        return others is not None or other in _WIDE.keys() - _WHOLE
+    return charset in _WIDE and other == "ascii"
 
 
 def wide_codec(charset: str) -> tuple[str, frozenset[str]] | None:

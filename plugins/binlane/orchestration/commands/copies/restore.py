@@ -71,7 +71,7 @@ from binlane.restore.final_names import (
     require_free,
     waits,
 )
-from binlane.restore.inexact_columns import inexact_notice
+from binlane.restore.inexact_columns import inexact_notices
 from binlane.restore.moved_tables import require_movable
 from binlane.restore.replacement import change_places, have_changed_places, put_back, require_places
 from binlane.safe_text import one_line
@@ -484,7 +484,7 @@ def _load_dump(running: _Running, found: Restore, own: Session, session: Session
     loading.run(paced(TargetLoad(target, busy, running.tell), statements))
     running.notes += dump.beliefs()
     _require_counts(session, dump, names, definition.tables)
-    running.notes += [*loading.notes, *filter(None, [inexact_notice(loading.inexact)])]
+    running.notes += [*loading.notes, *inexact_notices(loading.inexact)]
     running.console.line(("✓", "green"), (f" base, {plural(loading.size, 'byte')}", ""))
 
 

@@ -41,7 +41,7 @@ from binlane.restore.dump import Dump, dump_of
 from binlane.restore.dump_file import DumpFile, DumpPlace
 from binlane.restore.end import End, EndGtid, EndPosition, EndStatement, EndTime, LogEnd
 from binlane.restore.final_names import ANOTHER_NAME, present_databases, read_final_programs, require_free
-from binlane.restore.inexact_columns import InexactTable, inexact_notice
+from binlane.restore.inexact_columns import InexactTable, inexact_notices
 from binlane.restore.log_scan import LogScan, scan
 from binlane.restore.logged_transactions import LoggedTransaction
 from binlane.restore.replacement import kept_name, require_replaceable, stored_foreign_keys
@@ -616,7 +616,7 @@ def plan_view(plan: RestorePlan) -> list[Grid]:
     grid.row("base", f"{base}{size}, at {definition.begin}")
     if plan.dump is not None and plan.dump.definers:
         grid.row("definers", definers_row(plan.dump.definers))
-    if text := inexact_notice(_inexact(plan)):
+    for text in inexact_notices(_inexact(plan)):
         grid.row("not exact", text)
     read = [file for file in scanned.files if file not in scanned.ruled_out]
     files = plural(len(read), "file")
