@@ -168,19 +168,18 @@ def drop_unplanned(engine: Engine, window: Window) -> bool:
     name = window.bounds.channel
     with engine.begin() as connection:
         read_channel(connection, name, for_update=True)
-        gone = connection.execute(
-            delete(windows).where(
-                windows.c.channel == name,
-                windows.c.window_id == window.bounds.window_id,
-                windows.c.state == OPEN,
-                windows.c.plan_digest.is_(None),
-            )
-        )
-        if gone.rowcount == 1:
-            connection.execute(
-                update(channels).where(channels.c.channel == name).values(windows=channels.c.windows - 1)
-            )
-        return gone.rowcount == 1
+        return forget_unplanned(connection, name, window.bounds.window_id)
+
+
+def forget_unplanned(connection: Connection, channel: str, window_id: str | None = None) -> bool:
+    """The same in the caller's transaction, which has locked the channel's row; without ``window_id`` whichever window
+    is open."""
+    is_unplanned = (windows.c.channel == channel, windows.c.state == OPEN, windows.c.plan_digest.is_(None))
+    is_this = () if window_id is None else (windows.c.window_id == window_id,)
+    gone = connection.execute(delete(windows).where(*is_unplanned, *is_this))
+    if gone.rowcount == 1:
+        connection.execute(update(channels).where(channels.c.channel == channel).values(windows=channels.c.windows - 1))
+    return gone.rowcount == 1
 
 
 def raise_if_stopped(channel: Channel) -> None:

@@ -88,7 +88,7 @@ def init(name: str, folder: Path, start: str, after: str | None = None) -> str:
     or at ``start``, if it is another place than OLDEST: where the new log goes on behind that watermark.
     """
     from binlane.orchestration.audited import audited
-    from binlane.state.carried.prepared import hand_over
+    from binlane.state.records.successor import hand_over
 
     channel, endpoints = load(name, folder)
     engine = engine_of(endpoints.target)

@@ -10,32 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from sqlalchemy import Connection, Engine, delete, insert, select, update
+from sqlalchemy import Connection, Engine, delete, insert, select
 
 from binlane.errors import ConfigError, PositionError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition
 from binlane.plan.manifest import Segment
 from binlane.plan.transaction.xa import PreparedGroup, xa_name
-from binlane.state.channels import Channel, read_channel
+from binlane.state.channels import read_channel
 from binlane.state.stored_values import unexpected
-from binlane.state.tables import (
-    NOW,
-    channels,
-    conflicts,
-    prepared,
-    prepared_chunks,
-    repairs,
-    skipped_events,
-    skips,
-)
+from binlane.state.tables import NOW, prepared, prepared_chunks
 from binlane.state.windows import read_open_window
 
 CHUNK: Final = 256 << 10
 """Bytes in a row; with escapes at most twice as many, which every ``max_allowed_packet`` allows."""
-_HANDED_OVER: Final = (prepared, prepared_chunks, skips, skipped_events, conflicts, repairs)
-"""What only the target has of a channel's transactions when its source is gone; whether one that was skipped can be
-replayed goes by the repairs behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,27 +133,6 @@ def _remove(connection: Connection, channel: str, xid: str) -> bool:
     connection.execute(delete(prepared_chunks).where(*chunks))
     connection.execute(delete(prepared).where(*this))
     return True
-
-
-def hand_over(connection: Connection, former: Channel, name: str) -> None:
-    """Give a new channel what the target alone has of the ``former`` one's transactions: those that are prepared, those
-    that were skipped, rows that were overwritten, repairs. The former ends: its row is removed.
-
-    The new one begins at the former's watermark and goes on with its seqnos, so that both name the same transactions.
-    Raises PositionError if a window of the former is open, or has moved its watermark meanwhile.
-    """
-    now = read_channel(connection, former.name, for_update=True)
-    if read_open_window(connection, former.name) is not None or now.watermark != former.watermark:
-        raise PositionError(
-            f"channel {former.name}: expected a finished window and seqno {former.watermark.seqno:,}, found a window "
-            f"that is open or has moved the watermark (seqno {now.watermark.seqno:,}); nothing was changed: finish it "
-            f"first (`binlane run {former.name}`), or, if its source does not answer any more, load the target anew"
-        )
-    for table in _HANDED_OVER:
-        # an order for a later seqno was one about the former source's log
-        known = (table.c.channel == former.name, table.c.seqno <= former.watermark.seqno)
-        connection.execute(update(table).where(*known).values(channel=name))
-    connection.execute(delete(channels).where(channels.c.channel == former.name))
 
 
 def decide_xa(engine: Engine, channel: str, xid: str, *, done: bool) -> None:

@@ -6,6 +6,7 @@ it has compared every table, all changes up to the watermark at which it began. 
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -233,6 +234,18 @@ def forget_verified(connection: Connection, channel: str) -> None:
     connection.execute(delete(verified).where(this, verified.c.crashed_at.is_(None)))
     nothing = dict.fromkeys(("full_through", "full_at", "rules", "uncovered_seqno", "uncovered_at"))
     connection.execute(update(verified).where(this).values(rows_after=0, rows_through=0, **nothing))
+
+
+def hand_over_coverage(connection: Connection, former: str, name: str, seqno: int) -> None:
+    """The channel ``name`` goes on for the ``former`` one behind ``seqno``, with another source, with which nothing was
+    compared: as ``forget_verified``. It also keeps since when the former has had changes that no verification covered:
+    the windows that tell it stay behind. A crash stays because the new source may be the former one, its log begun
+    anew."""
+    uncovered = first_uncovered(connection, former, read_covered(connection, former).through)
+    connection.execute(update(verified).where(verified.c.channel == former).values(channel=name))
+    forget_verified(connection, name)
+    if uncovered is not None:
+        _put(connection, name, uncovered_seqno=seqno, uncovered_at=dt.datetime.fromisoformat(uncovered))
 
 
 def tables_of(connection: Connection, channel: str, verification: int) -> frozenset[TableKey]:

@@ -23,6 +23,7 @@ from binlane.plan.window_plan import WindowPlan
 from lab.servers import PrivateServer, private_server
 from tests.integration.verify.test_which_target import copied
 from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel
+from tests.integration.window.control.test_stop import planned
 
 TABLE = "CREATE TABLE {}.t (id INT PRIMARY KEY AUTO_INCREMENT, v LONGTEXT, n INT)"
 
@@ -347,12 +348,12 @@ def test_behind_a_failover_another_channel_goes_on_with_what_is_prepared(
             assert target.query("SELECT channel FROM binlane.prepared") == []
 
 
-def test_a_channel_with_an_open_window_is_not_gone_on_for(xa: Channel, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_channel_whose_window_has_begun_is_not_gone_on_for(xa: Channel, capsys: pytest.CaptureFixture[str]) -> None:
     (xa.channels / "shop2.toml").write_text((xa.channels / f"{CHANNEL}.toml").read_text())
     xa.source.query(insert(1))
-    steps.extract(xa.config, xa.endpoints, WindowRequest("now"))
+    planned(xa)
     assert xa.cli("init", "shop2", "--after", CHANNEL) == 1
-    assert f"channel {CHANNEL}: expected a finished window" in " ".join(capsys.readouterr().err.split())
+    assert f"channel {CHANNEL}: expected no window that has begun" in " ".join(capsys.readouterr().err.split())
     assert xa.target.query("SELECT channel FROM binlane.channels") == [(CHANNEL,)]
     assert xa.cli("init", "shop2", "--after", "nobody") == 1
     assert "channel nobody: unknown on this target" in capsys.readouterr().err
