@@ -164,11 +164,11 @@ def _runs(dag_id: str) -> AirflowRuns:
     with create_session() as session:
         ended: list[DagRun] = []
         active: list[DagRun] = []
-        for run, is_of_stopped_channel in _newest(session, dag_id):
+        for run, has_read_nothing in _newest(session, dag_id):
             if run.state in _ACTIVE:
                 active.append(run)
             elif _applies(run):
-                if not is_of_stopped_channel:
+                if not has_read_nothing:
                     ended.append(run)
                     break
             # a dry run, and a verification that succeeds, hide no earlier failure
@@ -185,7 +185,8 @@ def _runs(dag_id: str) -> AirflowRuns:
 
 
 def _newest(session: Session, dag_id: str) -> Iterator[tuple[DagRun, bool]]:
-    """The DAG's runs, newest first, and whether each was skipped because the channel was stopped."""
+    """The DAG's runs, newest first, and whether each was skipped: the channel was stopped, or the watermark had passed
+    its end."""
     from airflow.models.dagrun import DagRun
     from airflow.models.taskinstance import TaskInstance as Task
     from sqlalchemy import select

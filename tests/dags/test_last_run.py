@@ -34,7 +34,7 @@ def ended() -> list[tuple[str, bool]]:
     return [(run.state, run.applies) for run in runs().ended]
 
 
-def test_a_dry_run_a_verification_and_a_skipped_run_that_succeed_hide_no_earlier_failure(
+def test_a_run_that_succeeds_and_has_applied_or_asked_nothing_hides_no_earlier_failure(
     run_window: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def apply_lane(*_: Any) -> dict[str, Any]:
@@ -57,7 +57,14 @@ def test_a_dry_run_a_verification_and_a_skipped_run_that_succeed_hide_no_earlier
     assert run_window(stopped)[0] == "success"
     assert runs().ended == failed
 
+    # of a backfill, or up to a time that the watermark has passed; also one that verifies besides
+    passed = Steps({"window": None, "work": None, "finished": True})
+    assert run_window(passed)[0] == "success"
+    assert runs().ended == failed
     stand_in(monkeypatch, "")
+    assert run_window(passed, verify="full")[0] == "success"
+    assert runs().ended == failed
+
     assert run_window(Steps({}), verify="window", verify_only=True)[0] == "success"
     assert runs().ended == failed
 

@@ -44,12 +44,14 @@ def test_a_window_goes_from_the_log_to_the_watermark(run_window: Run) -> None:
     assert steps.calls[5:] == [("advance", "/w/w1/plan.json")]
 
 
-@pytest.mark.parametrize("answer", [{"empty": True}, {"finished": True}])
-def test_a_window_with_nothing_to_do_is_a_success_that_skips_the_rest(run_window: Run, answer: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("answer", "confirmed"), [({"empty": True}, "success"), ({"finished": True}, "skipped")])
+def test_a_window_with_nothing_to_do_is_a_success_that_skips_the_rest(
+    run_window: Run, answer: dict[str, Any], confirmed: str
+) -> None:
     steps = Steps(answer)
     state, tasks = run_window(steps)
     assert (state, len(steps.calls)) == ("success", 1)
-    assert (tasks.pop("extract_segments"), tasks.pop("confirm_window")) == ("success", "success")
+    assert (tasks.pop("extract_segments"), tasks.pop("confirm_window")) == ("success", confirmed)
     assert set(tasks.values()) == {"skipped"}
 
 

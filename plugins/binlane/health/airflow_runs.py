@@ -35,7 +35,8 @@ class AirflowRuns:
     is_paused: bool = False
     ended: tuple[Run, ...] = ()
     """The newest ended run that applies windows; before it the newest failed one that only verifies, if that is newer.
-    No other run says anything: a dry run applies nothing, and a successful verification proves nothing of windows."""
+    No other run says anything: a dry run applies nothing, one whose end the watermark had passed before reads nothing,
+    and a successful verification proves nothing of windows."""
     active: Run | None = None
     """The newest queued or running one: of those that apply windows, if there is one."""
     silent: float | None = None

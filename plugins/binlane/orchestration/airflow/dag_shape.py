@@ -88,7 +88,8 @@ _DOCS: Final = {
     "watermark; ends behind the window that it has begun. Skipped if the channel is stopped all the time.",
     Kind.CONFIRM: "Always runs, and decides the run's state: fails if a task failed, or if the window is "
     "unfinished although the channel was not stopped, because tasks were skipped or the run was "
-    "marked. Writes the channel's health into the run's note. Skipped if the channel is stopped.",
+    "marked. Writes the channel's health into the run's note. Skipped if the channel is stopped, or "
+    "if the window was applied before the run.",
 }
 
 

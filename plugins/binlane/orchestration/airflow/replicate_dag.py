@@ -74,6 +74,7 @@ _OF_INTERVALS: Final = frozenset({"scheduled", "backfill"})
 """The types of runs that are of a data interval. All others (manual, operator_triggered, asset_materialization ..) are
 somebody's wish for now."""
 _STOPPED: Final = "the channel is stopped: the run is skipped"
+_PASSED: Final = "the watermark had passed the end of this run before: nothing was read"
 _VERIFIES: Final = "this run only verifies: no log is read and no window is applied"
 _RESUMED: Final = "this window was open before the run: what the log has behind it comes with the next run"
 _FINISHED_ELSEWHERE: Final = "nothing is left to do: another run has read this window anew and finished it"
@@ -395,8 +396,11 @@ def _confirm(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         note(context, problem if problem is not None and not outcome.failed() else "", health.summary)
         if problem is not None:
             raise AirflowFailException(problem)
+        # the task's state says later which runs the channel's health does not go by
         if outcome.is_of_stopped_channel:
             raise AirflowSkipException(_STOPPED)
+        if outcome.is_passed:
+            raise AirflowSkipException(_PASSED)
 
     operator = StepOperator(**_arguments(step), python_callable=confirm_window)
     operator.as_teardown(on_failure_fail_dagrun=True)

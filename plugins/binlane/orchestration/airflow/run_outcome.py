@@ -56,6 +56,12 @@ class RunOutcome:
         """Whether there was nothing to do for the run, because the channel is stopped."""
         return self.window is not None and not self.window and not self.verifies_only
 
+    @property
+    def is_passed(self) -> bool:
+        """Whether the watermark had passed the run's end before: it has asked the source nothing, and its success says
+        nothing of the channel."""
+        return bool(self.window) and self.window is not None and bool(self.window["finished"])
+
     def problem(self) -> str | None:
         """Why the run has not reached its goal; None if it has, or if the window's row on the target has to decide."""
         if failed := self.failed():
