@@ -6,7 +6,9 @@ import fnmatch
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
-from binlane.binlog.types.literals import identifier
+from sqlalchemy import Connection
+
+from binlane.binlog.types.literals import identifier, quoted
 from binlane.bootstrap.definition_copy import Definition
 from binlane.bootstrap.definition_proof import session_modes, shown_engine
 from binlane.bootstrap.sessions import Session
@@ -20,6 +22,7 @@ from binlane.shards.selection import Selection
 from binlane.sql.charset import definition_context, tokens_in
 from binlane.sql.parse.lexer import Unreadable
 from binlane.sql.programs.of_server import OF_INVOKER, LeftOut, described, kept_database
+from binlane.state.records.databases import forgetting, writers_of
 
 _SHOWN: Final = 20
 _ENGINES: Final = frozenset({"innodb"})
@@ -37,6 +40,18 @@ def chosen_databases(present: Iterable[str], patterns: Sequence[str]) -> tuple[s
                 f"{', '.join(names) or 'none'}"
             )
     return tuple(name for name in names if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns))
+
+
+def require_no_writer(
+    connection: Connection, place: str, channel: str, databases: Iterable[str], others_rows: str, otherwise: str
+) -> None:
+    """Raises PrecheckError if another channel of the target than ``channel`` writes a database that is about to be
+    dropped or replaced. ``others_rows``: what would become of its rows; ``otherwise``: what else can be done."""
+    for database, other in writers_of(connection, channel, tuple(databases)):
+        raise PrecheckError(
+            f"{place}: database {database}: expected no channel that writes it, found channel {other}, whose rows "
+            f"{others_rows}; if it does not write it any more: {forgetting(other, quoted(database))}, {otherwise}"
+        )
 
 
 def check_tables(schema: Schema, endpoint: Endpoint) -> None:

@@ -29,6 +29,7 @@ from binlane.bootstrap.copy_checks import (
     check_tables,
     chosen_databases,
     parents_left_out,
+    require_no_writer,
 )
 from binlane.bootstrap.copy_progress import Meter, Progress
 from binlane.bootstrap.definition_copy import (
@@ -77,6 +78,10 @@ from binlane.state.target_record import record_target
 
 _LEASE_SECONDS: Final = 10
 """Seconds to wait until a server has noticed that an earlier run was killed."""
+_OF_ANOTHER: Final = (
+    "would be dropped, and its next ones would meet the copied ones",
+    "or leave it out by --databases",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +231,8 @@ class FirstCopy:
         return before
 
     def _require_all_replaced(self, writer: Session, before: Bootstrap | None, databases: Sequence[str]) -> None:
-        """Raises PrecheckError if databases of the unfinished attempt would stay, half copied, without a record."""
+        """Raises PrecheckError if databases of the unfinished attempt would stay, half copied, without a record, or if
+        another channel writes one that is dropped."""
         there = {name for (name,) in writer.texts("SELECT schema_name FROM information_schema.schemata")}
         others = () if before is None else sorted(there.intersection(before.databases).difference(databases))
         if others:
@@ -235,6 +241,8 @@ class FirstCopy:
                 f"{', '.join(others)} on the target, which --replace would not drop: expected them among --databases, "
                 f"found {', '.join(databases)}; add them, or drop them on {self.target} first"
             )
+        with self.engines[1].connect() as connection:
+            require_no_writer(connection, str(self.target), self.channel.name, databases, *_OF_ANOTHER)
 
     def _require_same_source(self, before: Bootstrap) -> None:
         mark = before.snapshot

@@ -24,6 +24,7 @@ from binlane.model import Flavor, TableKey
 from binlane.orchestration.commands.copies.bootstrap import LogLines, first_copy
 from binlane.schema.model import Column
 from binlane.state.leases import bootstrap_lease
+from binlane.state.records.databases import forgetting
 from lab.servers import PrivateServer
 from tests.emptied import empty_target
 from tests.integration.values.test_values import SESSION, tables
@@ -312,6 +313,24 @@ def test_replace_drops_the_chosen_databases_alone(mariadb: Channel) -> None:
     assert mariadb.target.query("SHOW TABLES FROM elsewhere") == [("t",)]
     run_on(mariadb.target, "DROP DATABASE elsewhere", log=False)
     mariadb.assert_equal()
+
+
+def test_replace_drops_no_database_that_another_channel_writes(
+    mariadb: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_objects(mariadb)
+    assert bootstrap(mariadb) == 0
+    (mariadb.channels / "other.toml").write_text((mariadb.channels / f"{CHANNEL}.toml").read_text())
+    before = mariadb.target.query("SELECT * FROM shop.parent ORDER BY 1")
+    for database in ("od-d", "shop"):
+        capsys.readouterr()
+        assert mariadb.cli("bootstrap", "other", "--replace") == 1
+        said = " ".join(capsys.readouterr().err.split())
+        assert f"database {database}: expected no channel that writes it, found channel {CHANNEL}" in said
+        for statement in forgetting(CHANNEL, f"'{database}'").split("; "):
+            mariadb.target.query(statement)
+    assert mariadb.target.query("SELECT * FROM shop.parent ORDER BY 1") == before
+    assert mariadb.cli("bootstrap", "other", "--replace") == 0, capsys.readouterr().err
 
 
 def test_objects_that_a_first_copy_cannot_copy_are_named_before_the_first_write(

@@ -18,7 +18,7 @@ from typing import Any, Final
 from binlane.activity import doing
 from binlane.apply.refusals import target_errors
 from binlane.apply.target_state import knowing_target
-from binlane.binlog.types.literals import quoted
+from binlane.bootstrap.copy_checks import require_no_writer
 from binlane.bootstrap.sessions import Session, definition_session, write_session
 from binlane.choices import FROM_LOG
 from binlane.config import ChannelConfig, DeclaredChannel, declared_channels, load_channel, require_channel_name
@@ -54,7 +54,6 @@ from binlane.source.identity import Start
 from binlane.source.protocol import EventSource
 from binlane.source.start_position import OLDEST, begin
 from binlane.state.channels import Channel, has_channel
-from binlane.state.records.databases import forgetting, writers_of
 from binlane.state.records.restores import (
     COMPLETE,
     EXTENDING,
@@ -462,13 +461,7 @@ def require_replaceable_now(
     for one of its programs that cannot be made under the kept name. ``otherwise``: what else can be done, or how the
     restore goes on; ``if_empty``: what can be done if there is nothing to keep."""
     with engine_of(target).connect() as connection:
-        writers = writers_of(connection, name, replaced)
-    for database, channel in writers:
-        raise PrecheckError(
-            f"target: database {database}: expected no channel that writes it, found channel {channel}, whose rows "
-            f"would meet the restored ones; if it does not write it any more: {forgetting(channel, quoted(database))}, "
-            f"{otherwise}"
-        )
+        require_no_writer(connection, "target", name, replaced, "would meet the restored ones", otherwise)
     require_replaceable(session, replaced, otherwise, if_empty)
     todo = f"drop the object from the target, {otherwise}"
     read_final_programs(functools.partial(definition_session, target), replaced, only_triggers=False, todo=todo)
