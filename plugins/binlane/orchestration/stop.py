@@ -13,7 +13,7 @@ from binlane.source.position_at import place_of
 from binlane.state.channels import Channel, Watermark
 from binlane.state.orders.orders import NOW
 from binlane.state.orders.stops import settle_stop
-from binlane.state.positions import lane_positions
+from binlane.state.positions import LanePosition, lane_positions
 from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import Window, raise_if_stopped
 from binlane.work.lookup import find_gtid, last_before, read_manifest
@@ -29,14 +29,17 @@ _DIGITS: Final = 18
 def check_stopped(endpoints: Endpoints, state: Channel, window: Window | None) -> None:
     """Raises StopRequestedError if the channel is stopped and all lanes and the watermark are at the stop.
 
-    Otherwise the run applies the lanes up to the stop, then moves the watermark.
+    Otherwise the run applies the lanes up to the stop, then moves the watermark; a window without a plan gets it first.
     """
     if state.stopped is None:
         return
-    if window is not None and window.plan_digest is not None and window.stop_at not in (None, NOW):
+    if window is not None and window.stop_at not in (None, NOW):
         assert window.stop_at is not None
-        with engine_of(endpoints.target).connect() as connection:
-            lanes = lane_positions(connection, state.name)
+        lanes: tuple[LanePosition, ...] = ()
+        # without a plan the positions are those of the window before
+        if window.plan_digest is not None:
+            with engine_of(endpoints.target).connect() as connection:
+                lanes = lane_positions(connection, state.name)
         if window.reached < window.stop_at or any(lane.seqno < window.stop_at for lane in lanes):
             log.info("channel %s: stopping at seqno %d: lanes below it continue to it", state.name, window.stop_at)
             return

@@ -208,6 +208,31 @@ def test_stop_and_resume_on_the_command_line(channel: Channel, capsys: pytest.Ca
     assert channel.status.channel.watermark.seqno == last
 
 
+def test_a_stop_inside_a_window_that_has_no_plan_yet_is_carried_out(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    channel.traffic(20)
+    assert channel.run() is not None
+    channel.traffic(40, seed=2)
+    assert steps.extract(channel.config, channel.endpoints, WindowRequest("now"))["plan"] is None
+    before = channel.status.channel.watermark.seqno
+    assert channel.cli("stop", CHANNEL, "--at-seqno", str(before + 9)) == 0
+    assert f"its lanes stop at seqno {before + 9:,}" in " ".join(capsys.readouterr().out.split())
+    assert channel.cli("run", CHANNEL) == 0, capsys.readouterr().err
+    assert channel.status.channel.watermark.seqno == before + 9
+    # there, and without a plan at the place where it stands already, the channel is stopped
+    assert channel.cli("run", CHANNEL) == 1
+    assert channel.cli("resume", CHANNEL) == 0
+    assert channel.cli("run", CHANNEL) == 0
+    channel.traffic(10, seed=3)
+    steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    assert channel.cli("stop", CHANNEL) == 0
+    assert channel.cli("run", CHANNEL) == 1
+    window = channel.status.window
+    assert window is not None
+    assert window.plan_digest is None
+
+
 def test_a_stop_at_a_gtid_is_behind_it_and_one_at_a_time_before_it(channel: Channel) -> None:
     channel.traffic(40)
     adopted = planned(channel)
