@@ -44,7 +44,7 @@ from binlane.servers.variables import executed_gtids, server_version
 from binlane.source.loaded_dumps import loaded_dumps
 from binlane.source.older_sessions import highest_older_session
 from binlane.source.start_position import OLDEST, begin
-from binlane.state.channels import Channel, Watermark, create_channel, has_channel, read_channel
+from binlane.state.channels import Channel, Watermark, create_channel, forgetting_channel, has_channel, read_channel
 from binlane.state.leases import beginning
 from binlane.state.migrations.upgrade import create
 from binlane.state.target_record import record_target
@@ -85,7 +85,8 @@ def init(name: str, folder: Path, start: str, after: str | None = None) -> str:
     with its watermark.
 
     ``after``: the channel that this one goes on for, at its watermark's GTID set, which the new source's log has, too;
-    or at ``start``, if it is another place than OLDEST: where the new log goes on behind that watermark.
+    or at ``start``, if it is another place than OLDEST: where the new log goes on behind that watermark. Raises
+    ConfigError if both channels are there: nothing is handed over to one that has begun elsewhere.
     """
     from binlane.orchestration.audited import audited
     from binlane.state.records.successor import hand_over
@@ -96,6 +97,8 @@ def init(name: str, folder: Path, start: str, after: str | None = None) -> str:
         require_own_target(endpoints.target, engine)
         with engine.connect() as connection:
             is_new = not has_channel(connection, name)
+        if after is not None and not is_new:
+            _require_handed_over(endpoints, name, after)
         former = _former(endpoints, name, after, start) if after is not None and is_new else None
     place = start
     if former is not None and start == OLDEST:
@@ -127,6 +130,21 @@ def init(name: str, folder: Path, start: str, after: str | None = None) -> str:
             record_target(channel.work.uri, state)
     mark = state.watermark
     return f"channel {name}: watermark at seqno {mark.seqno:,}, {mark.source} of {state.source_identity}"
+
+
+def _require_handed_over(endpoints: Endpoints, name: str, after: str) -> None:
+    """The former channel ends in the transaction that makes its successor: if it is there, this one is none."""
+    if after == name:
+        raise ConfigError(f"--after {after}: expected another channel than the one that goes on, whose name is new")
+    with engine_of(endpoints.target).connect() as connection:
+        begun = read_channel(connection, name) if has_channel(connection, after) else None
+    if begun is not None:
+        raise ConfigError(
+            f"--after {after}: expected no channel {name} yet, found it at seqno {begun.watermark.seqno:,}, "
+            f"{begun.watermark.source}, and {after} as well: nothing of {after} was handed over to it, and nothing was "
+            f"changed. If {name} has applied nothing: {forgetting_channel(name)} on the target, then this command "
+            "again; otherwise choose another name, and compare all rows behind it (`binlane verify --full`)"
+        )
 
 
 def _former(endpoints: Endpoints, name: str, after: str, start: str) -> Channel:

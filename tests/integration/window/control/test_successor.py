@@ -52,7 +52,10 @@ def test_what_is_known_to_differ_and_which_databases_are_the_channel_s_go_to_its
 
     # of databases that the successor has not written yet
     target, replaced = filled.endpoints.target, {"tenant_2": "tenant_2_kept"}
-    with contextlib.closing(write_session(target)) as session, pytest.raises(PrecheckError, match="found channel shop2"):
+    with (
+        contextlib.closing(write_session(target)) as session,
+        pytest.raises(PrecheckError, match="found channel shop2"),
+    ):
         require_replaceable_now(session, target, "back", replaced)
     run_on(filled.source, "DROP DATABASE tenant_2", log=False)
     assert filled.cli("verify", "shop2", "--full") == 1
@@ -63,6 +66,22 @@ def test_what_is_known_to_differ_and_which_databases_are_the_channel_s_go_to_its
     assert filled.cli("run", "shop2") == 0, capsys.readouterr().err
     numbers = filled.target.query("SELECT channel, number FROM binlane.windows ORDER BY number")
     assert numbers == [(CHANNEL, 1), ("shop2", 2)]
+
+
+def test_a_channel_that_has_begun_elsewhere_is_no_successor(
+    filled: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert filled.cli("init", CHANNEL, "--after", CHANNEL) == 2
+    assert "expected another channel" in capsys.readouterr().err
+    assert filled.cli("init", "shop2", "--start", "now") == 0, capsys.readouterr().err
+    for _ in range(2):
+        assert filled.cli("init", "shop2", "--after", CHANNEL) == 2
+        assert f"nothing of {CHANNEL} was handed over" in " ".join(capsys.readouterr().err.split())
+    filled.target.query("DELETE FROM binlane.channels WHERE channel = 'shop2'")
+    for _ in range(2):
+        # a repeated command finds it done
+        assert filled.cli("init", "shop2", "--after", CHANNEL) == 0, capsys.readouterr().err
+    assert filled.target.query("SELECT channel FROM binlane.channels") == [("shop2",)]
 
 
 def test_a_recopy_that_has_not_ended_stays_known(filled: Channel, capsys: pytest.CaptureFixture[str]) -> None:
