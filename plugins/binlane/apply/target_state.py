@@ -43,13 +43,15 @@ def target_state(
     brings_up: str | None = None,
     timeout: int | None = None,
     checks: SchemaChecks | None = None,
+    waits: bool = True,
 ) -> Iterator[Engine]:
     """The target's engine; errors of the target in the ``with`` block name the server.
 
     Raises StateSchemaError unless the schema ``binlane`` has this build's version, TargetIdentityError for a server
     that is not the channel's target, or an older copy of it. ``brings_up``: migrate an older schema, before a run,
     whose account may change it; the work folder, as for ``bring_up``. ``timeout``: see ``engine_of``. ``checks``: those
-    of a view that opens many targets.
+    of a view that opens many targets. ``waits``: for a work folder that does not answer, as runs do; nobody who looks
+    within ``timeout`` does.
     """
     with target_errors(str(target)):
         engine = engine_of(target, timeout=timeout)
@@ -62,16 +64,18 @@ def target_state(
                     require_current(connection)
                 else:
                     checks.require_current(target, connection)
-        _refuse_another(target, engine, is_remote_asked=timeout is None)
+        looks = timeout is not None
+        _refuse_another(target, engine, is_remote_asked=not looks, waits=waits and not looks)
         yield engine
 
 
-def knowing_target(endpoints: Endpoints) -> Endpoints:
-    """These, of which each connection to the target asks whether it is the recorded server."""
+def knowing_target(endpoints: Endpoints, *, waits: bool = True) -> Endpoints:
+    """These, of which each connection to the target asks whether it is the recorded server. ``waits``: see
+    ``target_state``."""
     proof = endpoints.target.proof
     if not isinstance(proof, TargetProof):
         return endpoints
-    return replace(endpoints, target=replace(endpoints.target, proof=recorded(proof)))
+    return replace(endpoints, target=replace(endpoints.target, proof=recorded(proof, waits=waits)))
 
 
 def require_own_target(target: Endpoint, engine: Engine) -> None:
@@ -81,7 +85,7 @@ def require_own_target(target: Endpoint, engine: Engine) -> None:
         with engine.connect() as connection:
             if not has_channel(connection, target.proof.channel):
                 return
-        _refuse_another(target, engine, is_remote_asked=True)
+        _refuse_another(target, engine, is_remote_asked=True, waits=True)
         with engine.connect() as connection:
             read_channel(connection, target.proof.channel)
 
@@ -90,16 +94,16 @@ def require_recorded(target: Endpoint, *, timeout: int) -> None:
     """Of a server that does not have the channel, before it is told how to begin: raises TargetIdentityError if a run
     has recorded another server as its target, on this machine. ``timeout``: see ``engine_of``."""
     if isinstance(target.proof, TargetProof):
-        known = replace(target, proof=recorded(target.proof, is_remote_asked=False))
+        known = replace(target, proof=recorded(target.proof, is_remote_asked=False, waits=False))
         with target_errors(str(target)), engine_of(known, timeout=timeout).connect():
             pass
 
 
-def _refuse_another(target: Endpoint, engine: Engine, *, is_remote_asked: bool) -> None:
+def _refuse_another(target: Endpoint, engine: Engine, *, is_remote_asked: bool, waits: bool) -> None:
     """Raises TargetIdentityError for a target that is not the recorded one, or behind the record. It is read anew: a
     run that goes on for days has moved it."""
     if isinstance(target.proof, TargetProof):
-        proof = recorded(target.proof, is_remote_asked=is_remote_asked)
+        proof = recorded(target.proof, is_remote_asked=is_remote_asked, waits=waits)
         if proof.identity:
             with engine.connect() as connection:
                 refuse_older(connection, proof, place_of(proof))

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
-from concurrent.futures import Future
-from typing import Final, TypeVar
+from typing import Final
 
 from binlane.health.durations import span
 from binlane.lazy_dataclass import dataclass
@@ -16,17 +14,12 @@ from binlane.state.records.progress import RunStep, StepRow
 from binlane.state.window_folders import WindowFolders
 from binlane.work.files import WorkFolder
 from binlane.work.plan_job.job_progress import plan_progress
+from binlane.work.slow_folders import answered_in_time
 
 QUIET_SECONDS: Final = 30.0
 """Extraction writes its progress every two seconds, a lane its heartbeat every five: what is older was left by a run
 that has ended."""
 log = logging.getLogger(__name__)
-
-Found = TypeVar("Found")
-_FOLDER_SECONDS: Final = 3.0
-"""For an answer of the work folder's file system."""
-_FREE: Final = threading.Semaphore(32)
-"""Questions to file systems that are not answered yet, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +83,7 @@ def _of_bytes(row: StepRow, elapsed: float, what: str) -> Stage:
 def _planning(folder: Callable[[], WorkFolder], row: StepRow, elapsed: float) -> Stage:
     segments = plural(row.total, "segment")
     try:
-        found = _within(_FOLDER_SECONDS, lambda: plan_progress(folder(), row.total))
+        found = answered_in_time(lambda: plan_progress(folder(), row.total))
     # the file system's library is the site's own: one that is missing or fails costs this figure alone
     except Exception as exc:
         log.warning("%s: the plan job's progress cannot be read", row.window_id, exc_info=exc)
@@ -101,28 +94,6 @@ def _planning(folder: Callable[[], WorkFolder], row: StepRow, elapsed: float) ->
         return Stage(row.step, f"plan job: scanning {segments}", 0.0, None)
     text = f"plan job: {found.built:,} of {segments} built"
     return Stage(row.step, text, found.share, _left(found.share, 1 - found.share, elapsed))
-
-
-def _within(seconds: float, ask: Callable[[], Found]) -> Found:
-    """The answer of ``ask``, which a file system can hold for longer than whoever looks may wait. Raises TimeoutError.
-
-    Threads of a pool would hold the end of the process as well.
-    """
-    free = _FREE
-    if not free.acquire(blocking=False):
-        raise TimeoutError("earlier questions to this or another folder are not answered yet")
-    answer = Future[Found]()
-
-    def answered() -> None:
-        try:
-            answer.set_result(ask())
-        except BaseException as exc:
-            answer.set_exception(exc)
-        finally:
-            free.release()
-
-    threading.Thread(target=answered, name="binlane-look", daemon=True).start()
-    return answer.result(seconds)
 
 
 def _left(done: float, rest: float, elapsed: float) -> float | None:

@@ -3,13 +3,16 @@
 A clone of the target, a replica, a backup that was restored have all that the target has recorded of itself, at an
 older watermark perhaps, and fit in themselves. So a second place has to know: runs leave a record beside the windows'
 folders, and every command that opens the target asks it (``apply.target_state``). It decides nothing but a refusal:
-without a record, or where the work folder cannot be read, the target alone is asked.
+without a record, or where the work folder cannot be read (in time, by who only looks or gives an order), the target
+alone is asked.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from binlane.state.channels import Channel
     from binlane.work.files import WorkFolder
 
+log = logging.getLogger(__name__)
 _MOST_BYTES: Final = 1 << 16
 """Of a record, which has some two hundred."""
 
@@ -35,10 +39,11 @@ def place_of(proof: TargetProof) -> str:
     return f"{proof.work.rstrip('/')}/{file_of(proof.channel)}"
 
 
-def recorded(proof: TargetProof, *, is_remote_asked: bool = True) -> TargetProof:
+def recorded(proof: TargetProof, *, is_remote_asked: bool = True, waits: bool = True) -> TargetProof:
     """``proof`` with what the work folder has recorded; as it is if there is no record. ``is_remote_asked``: also a
-    work folder that is not on this machine. Raises ConfigError for a file that is no record."""
-    data = _read(proof, is_remote_asked=is_remote_asked)
+    work folder that is not on this machine; ``waits``: for as long as it takes to answer, as a run does, which cannot
+    go on without it. Raises ConfigError for a file that is no record."""
+    data = _read(proof, is_remote_asked=is_remote_asked) if waits else _read_in_time(proof, is_remote_asked)
     if data is None:
         return proof
     try:
@@ -73,6 +78,17 @@ def _folder(proof: TargetProof) -> WorkFolder:
     from binlane.work.files import WorkFolder
 
     return WorkFolder(proof.work)
+
+
+def _read_in_time(proof: TargetProof, is_remote_asked: bool) -> bytes | None:
+    # windows need none of it
+    from binlane.work.slow_folders import answered_in_time
+
+    try:
+        return answered_in_time(partial(_read, proof, is_remote_asked=is_remote_asked))
+    except TimeoutError:
+        log.warning("%s: the work folder does not answer: the target alone is asked", place_of(proof))
+        return None
 
 
 def _read(proof: TargetProof, *, is_remote_asked: bool) -> bytes | None:

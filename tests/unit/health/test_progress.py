@@ -13,6 +13,7 @@ import pytest
 from binlane.health import progress
 from binlane.health.progress import Stage, _planning
 from binlane.state.records.progress import RunStep, StepRow
+from binlane.work import slow_folders
 from binlane.work.files import WorkFolder
 from binlane.work.plan_job.job_progress import PlanProgress, plan_progress
 
@@ -90,7 +91,7 @@ def hold(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], int]]:
         end.wait()
 
     monkeypatch.setattr(progress, "plan_progress", silent)
-    monkeypatch.setattr(progress, "_FOLDER_SECONDS", 0.01)
+    monkeypatch.setattr(slow_folders, "FOLDER_SECONDS", 0.01)
     yield lambda: len(asked)
     end.set()
 
@@ -98,7 +99,7 @@ def hold(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], int]]:
 def test_a_file_system_that_does_not_answer_holds_nobody_and_is_not_asked_without_end(
     hold: Callable[[], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "_FREE", threading.Semaphore(3))
+    monkeypatch.setattr(slow_folders, "_FREE", threading.Semaphore(3))
     for _ in range(9):
         assert _planning(lambda: WorkFolder("s3://bucket/w1"), replace(ROW, total=1), 9.0).text == (
             "plan job: 1 segment, progress not known (TimeoutError)"

@@ -12,13 +12,14 @@ from binlane.state.records.journal import ChannelStatus, read_status
 
 
 def load(
-    named: str | DeclaredChannel, folder: Path, resolve: Resolver | None = None
+    named: str | DeclaredChannel, folder: Path, resolve: Resolver | None = None, *, waits: bool = True
 ) -> tuple[ChannelConfig, Endpoints]:
     """A channel and its servers. ``named``: a channel of ``folder`` by name, or one that is found already;
-    ``resolve``: resolves connections, if not from the environment. Raises ConfigError."""
+    ``resolve``: resolves connections, if not from the environment; ``waits``: see ``target_state``. Raises
+    ConfigError."""
     channel = load_channel(find_channel(named, folder) if isinstance(named, str) else named)
     endpoints = resolve_endpoints(channel, environment_resolver() if resolve is None else resolve)
-    return channel, knowing_target(endpoints)
+    return channel, knowing_target(endpoints, waits=waits)
 
 
 def proven(endpoints: Endpoints, channel: Channel) -> Endpoints:

@@ -56,9 +56,12 @@ def stop(
     given = {option: place for option, place in places.items() if place is not None}
     if len(given) + now > 1:
         raise ConfigError(f"stop: expected one of {', '.join((*places, '--now'))} at most, got {len(given) + now}")
-    channel, endpoints = load(named, folder, resolve)
+    channel, endpoints = load(named, folder, resolve, waits=False)
     name = channel.name
-    with target_state(endpoints.target) as engine, audited(endpoints.target, name, "stop", {"--now": now, **given}, by):
+    with (
+        target_state(endpoints.target, waits=False) as engine,
+        audited(endpoints.target, name, "stop", {"--now": now, **given}, by),
+    ):
         with engine.connect() as connection:
             window = read_open_window(connection, name)
         at = None
@@ -94,9 +97,12 @@ def resume(
     named: str | DeclaredChannel, folder: Path, *, by: str | None = None, resolve: Resolver | None = None
 ) -> str:
     """Cancel a stop request."""
-    channel, endpoints = load(named, folder, resolve)
+    channel, endpoints = load(named, folder, resolve, waits=False)
     name = channel.name
-    with target_state(endpoints.target) as engine, audited(endpoints.target, name, "resume", by=by):
+    with (
+        target_state(endpoints.target, waits=False) as engine,
+        audited(endpoints.target, name, "resume", by=by),
+    ):
         clear_stop(engine, name)
         goes_on = _going_on(endpoints.target, name)
     return f"channel {name}: is resumed; {goes_on}, or the next run in Airflow, continues from the lanes' positions"
@@ -143,9 +149,9 @@ def xa(name: str, folder: Path, *, done: str | None, forget: str | None) -> str:
 def status(name: str, folder: Path, *, as_json: bool, errors: bool = False, resolve: Resolver | None = None) -> View:
     """Health and state of the channel, or how far its first copy has come, from the target alone. ``errors``: solved
     errors as well, which JSON always has."""
-    channel, endpoints = load(name, folder, resolve)
+    channel, endpoints = load(name, folder, resolve, waits=False)
     try:
-        with target_state(endpoints.target) as engine:
+        with target_state(endpoints.target, waits=False) as engine:
             with engine.connect() as connection:
                 if not has_channel(connection, name) and (copy := _first_copy(connection, name, as_json=as_json)):
                     return copy
