@@ -56,6 +56,8 @@ class Throttle:
     """Set when a job has failed: then no job waits."""
     server: str = "source"
     """Whose load it is, for the reason."""
+    own: Callable[[], int] | None = None
+    """The number of threads running that do not count; asked only above the limit."""
     meanwhile: Callable[[], None] = lambda: None
     """Called once a second in a wait for the server's load."""
     clock: Callable[[], float] = time.monotonic
@@ -108,8 +110,11 @@ class Throttle:
         assert self.session is not None
         if limit := self.limits.threads_running:
             running = int(self.session.texts("SHOW GLOBAL STATUS LIKE 'Threads_running'")[0][1])
+            if running > limit and self.own is not None:
+                running -= self.own()
             if running > limit:
-                return f"waits: {running:,} threads running on the {self.server}, limit {limit:,}"
+                others = "" if self.own is None else " besides this channel's"
+                return f"waits: {running:,} threads running on the {self.server}{others}, limit {limit:,}"
         if limit := self.limits.source_lag:
             lag = _lag(self.session)
             if lag is not None and lag > limit:

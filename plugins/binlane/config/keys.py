@@ -328,7 +328,8 @@ class ApplyConfig:
         integer(0, 100_000),
         0,
         "A lane waits in front of a block, and [the load of a restore](restore.md#a-busy-target) in front of a "
-        "statement, while the target has more threads running (`Threads_running`, binlane's own among them). 0: never.",
+        "statement, while the target has more threads running (`Threads_running` without those of this channel's "
+        "lanes). 0: never.",
     )
     allow_nontransactional: bool = key(
         BOOLEAN,

@@ -14,7 +14,7 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from binlane.activity import Activity, doing
@@ -53,7 +53,7 @@ from binlane.state.carried.files import Settlement
 from binlane.state.carried.kept_inputs import InputsToKeep, KeptInputs
 from binlane.state.carried.older_sessions import settle_sessions
 from binlane.state.channels import Channel, keep_synced, note_selection, read_channel
-from binlane.state.leases import held_by, holder, recopy_lease
+from binlane.state.leases import held_by, holder, lease_name, recopy_lease
 from binlane.state.orders.orders import NOW as STOP_NOW
 from binlane.state.orders.stops import clear_stop, request_stop
 from binlane.state.positions import lane_positions
@@ -398,9 +398,11 @@ def apply_lane(
     plan = _own_plan(channel, folder, window)
     with engine.connect() as connection:
         writer = chosen_writer(connection, channel.apply.writer)
+        uuid = read_channel(connection, channel.name).uuid
     options = dataclasses.replace(apply_options(channel, plan), interrupted=interrupted, writer=writer)
     checked = checked_of(folder, selects=leaves_out(channel))
-    with _giving_way(channel, endpoints.target, lane, interrupted) as gives_way:
+    leases = [lease_name(uuid, each) for each in plan.all_lanes]
+    with _giving_way(channel, endpoints.target, lane, leases, interrupted) as gives_way:
         options, told = dataclasses.replace(options, gives_way=gives_way), step_progress.LaneLog()
         result = run_lane(engine, plan, lane, PlannedLanes(folder, plan), options, told, checked)
     return {
@@ -414,7 +416,7 @@ def apply_lane(
 
 @contextlib.contextmanager
 def _giving_way(
-    channel: ChannelConfig, target: Endpoint, lane: int, interrupted: threading.Event | None
+    channel: ChannelConfig, target: Endpoint, lane: int, leases: Sequence[str], interrupted: threading.Event | None
 ) -> Iterator[Callable[[Callable[[], None]], bool] | None]:
     """``ApplyOptions.gives_way`` of a lane; None if the channel does not ask for it."""
     if not channel.apply.max_threads_running:
@@ -426,7 +428,8 @@ def _giving_way(
     def tell(reason: str) -> None:
         log.info("lane %d %s", lane, reason or "goes on")
 
-    with contextlib.closing(TargetLoad(target, channel.apply.max_threads_running, tell, interrupted)) as load:
+    most = channel.apply.max_threads_running
+    with contextlib.closing(TargetLoad(target, most, tell, interrupted, leases)) as load:
         yield load.wait
 
 

@@ -1,10 +1,13 @@
-"""Makes lanes, and the load of a restore, wait while the target is busy: by the throttle of first copies."""
+"""Makes lanes, and the load of a restore, wait while the target is busy: by the throttle of first copies.
+
+Statements of the channel's own lanes are no load: lanes that wait for each other would wait for themselves.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 
 from binlane.bootstrap.sessions import Session, write_session
@@ -24,6 +27,8 @@ class TargetLoad:
     """Called with the reason of a wait, and with an empty text when it ends."""
     interrupted: threading.Event | None = None
     """Ends a wait when it is set."""
+    leases: Sequence[str] = ()
+    """Locks whose connections are the channel's own."""
     _session: Session | None = field(default=None)
     _throttle: Throttle | None = field(default=None)
 
@@ -43,7 +48,7 @@ class TargetLoad:
             if self._throttle is None:
                 self._session = write_session(self.target)
                 limits, ended = Limits(threads_running=self.threads_running), self.interrupted or threading.Event()
-                self._throttle = Throttle(limits, self._session, self.tell, ended, "target")
+                self._throttle = Throttle(limits, self._session, self.tell, ended, "target", self._own)
             self._throttle.meanwhile = in_wait
             self._throttle.wait(0, 0)
         except CopyFailedError:
@@ -53,6 +58,20 @@ class TargetLoad:
             self.close()
             raise
         return has_waited
+
+    def _own(self) -> int:
+        """How many of the channel's own sessions run a statement; this question's is one. Each account sees its own
+        sessions."""
+        assert self._session is not None
+        if not self.leases:
+            return 1
+        asked = ", ".join(f"IS_USED_LOCK('{name}')" for name in self.leases)
+        [holders] = self._session.texts(f"SELECT {asked}")
+        numbers = ", ".join(sorted({str(int(each)) for each in holders if each})) or "0"
+        [(running,)] = self._session.texts(
+            f"SELECT COUNT(*) FROM information_schema.processlist WHERE command <> 'Sleep' AND id IN ({numbers})"
+        )
+        return 1 + int(running)
 
     def close(self) -> None:
         """End the connection."""

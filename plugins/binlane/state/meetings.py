@@ -7,6 +7,9 @@ Of a lane that stands at a seqno, its connection holds
 - ``ready`` once the share is executed, and until the lane has executed the next one. Then it does not hold ``working``:
   who waits for the lane waits in GET_LOCK for that one, and so wakes without asking again and again.
 
+It holds ``gives way`` instead of both while the lane waits in front of its share because the target is busy: nobody
+begins a share then, and who has executed one rolls it back.
+
 ``alone`` is held by the lane that applies a whole block by itself: all others roll their shares back.
 """
 
@@ -23,6 +26,7 @@ from binlane.state.leases import lease_name
 if TYPE_CHECKING:
     from pymysql.cursors import Cursor
 
+_ALL: Final = ("ready", "working", "gives way")
 _AT_ONCE: Final = 4
 """Lanes that one statement waits for: it ends within that many seconds."""
 
@@ -35,6 +39,8 @@ class Seen:
     working: frozenset[int]
     is_alone: bool
     """Another connection applies the block by itself."""
+    gives_way: frozenset[int] = frozenset()
+    """Lanes that wait for a busy target, wherever they stand."""
 
 
 @dataclass(slots=True)
@@ -53,16 +59,27 @@ class Signals:
         """``lane``, which stands at ``seqno``, is on its way to its next share."""
         name = self._name("working", lane, seqno)
         if self._held.get(lane, {}).get("working") != name:
-            self._run([*self._dropping(lane, ("working", "ready")), _take(name, 1)])
+            self._run([*self._dropping(lane, _ALL), _take(name, 1)])
             self._held[lane] = {"working": name}
 
-    def report(self, lane: int, seqno: int, following: int) -> Seen:
-        """The lane's share behind ``seqno`` is executed, and leaves the lane at ``following``: waits for the others."""
-        ready, working = self._name("ready", lane, seqno), self._name("working", lane, following)
+    def report(self, lane: int, seqno: int, following: int | None) -> Seen:
+        """The lane's share behind ``seqno`` is executed, and leaves the lane at ``following``: waits for the others.
+        None: whether the lane goes on to its next share is not known yet."""
+        held = {"ready": self._name("ready", lane, seqno)}
+        if following is not None:
+            held["working"] = self._name("working", lane, following)
         # in this order: who wakes finds the lane ready
-        calls = [_take(ready, 0), _take(working, 0), *self._dropping(lane, ("ready", "working"))]
-        self._held[lane] = {"ready": ready, "working": working}
+        calls = [*(_take(name, 0) for name in held.values()), *self._dropping(lane, _ALL)]
+        self._held[lane] = held
         return self._look(calls, lane, seqno, [other for other in self.lanes if other != lane])
+
+    def give_way(self, lane: int) -> None:
+        """The lane waits for a busy target, until it arrives at its share."""
+        if "gives way" not in self._held.get(lane, {}):
+            name = self._name("gives way", lane)
+            # in this order: who wakes sees why the lane does not come
+            self._run([_take(name, 1), *self._dropping(lane, _ALL)])
+            self._held[lane] = {"gives way": name}
 
     def wait(self, lane: int, seqno: int, others: Sequence[int]) -> Seen:
         """Wait until the first of ``others`` is ready, at most some seconds."""
@@ -75,17 +92,17 @@ class Signals:
     def withdraw(self, lane: int, seqno: int) -> None:
         """The lane is not ready any more, and will execute its share behind ``seqno`` again."""
         name = self._name("working", lane, seqno)
-        self._run([*self._dropping(lane, ("ready", "working")), _take(name, 1)])
+        self._run([*self._dropping(lane, _ALL), _take(name, 1)])
         self._held[lane] = {"working": name}
 
     def leave(self, lane: int) -> None:
         """The connection does not move the lane any more."""
-        self._run(self._dropping(lane, ("ready", "working")))
+        self._run(self._dropping(lane, _ALL))
         self._held.pop(lane, None)
 
     def begin_alone(self, lane: int) -> bool:
         """Apply the block by this connection; False if another one does. Who waits for ``lane`` wakes and sees it."""
-        calls = [_take(self.alone, 0), *self._dropping(lane, ("ready", "working"))]
+        calls = [_take(self.alone, 0), *self._dropping(lane, _ALL)]
         self._held.pop(lane, None)
         return self._run(calls)[0] == 1
 
@@ -106,17 +123,16 @@ class Signals:
         skipped = len(calls)
         for other in others:
             leased = lease_name(self.channel_uuid, other)
-            names = (leased, self._name("ready", other, seqno), self._name("working", other, seqno))
-            calls += [f"IS_USED_LOCK('{name}')" for name in names]
+            at = (self._name(signal, other, seqno) for signal in ("ready", "working"))
+            calls += [f"IS_USED_LOCK('{name}')" for name in (leased, *at, self._name("gives way", other))]
         row = self._run([*calls, f"IS_USED_LOCK('{self.alone}')"])[skipped:]
-        found = {other: row[3 * place : 3 * place + 3] for place, other in enumerate(others)}
+        found = {other: row[4 * place : 4 * place + 4] for place, other in enumerate(others)}
         # who waits for a lane holds its signal for a moment: only that of the lane's own connection says something
-        held = {other: (mine == ready, mine == working) for other, (mine, ready, working) in found.items() if mine}
-        return Seen(
-            frozenset(other for other, (is_ready, _) in held.items() if is_ready),
-            frozenset(other for other, (_, is_working) in held.items() if is_working),
-            row[-1] is not None and row[-1] != self.connection_id,
+        ready, working, gives_way = (
+            frozenset(other for other, (mine, *held) in found.items() if mine and held[signal] == mine)
+            for signal in range(3)
         )
+        return Seen(ready, working, row[-1] is not None and row[-1] != self.connection_id, gives_way)
 
     def _run(self, calls: Sequence[str]) -> tuple[int | None, ...]:
         if not calls:

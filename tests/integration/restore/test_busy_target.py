@@ -15,12 +15,14 @@ from binlane.model import Flavor
 from binlane.orchestration import steps
 from binlane.orchestration.commands.copies import restore as restoring
 from binlane.orchestration.request import WindowRequest
+from binlane.orchestration.target_load import TargetLoad
 from binlane.work.files import WorkFolder
 from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.servers import PrivateServer
 from tests.integration.restore.scene import DATABASE, contents, scene_of
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, channel, channel_of, clean_servers
 from tests.one_runner import apply_alone
+from tests.waiting import wait_until
 
 __all__ = ["channel", "channel_of", "clean_servers"]
 
@@ -47,7 +49,8 @@ def busy(server: PrivateServer) -> Iterator[Callable[[], None]]:
             with contextlib.suppress(Exception):
                 server.query(f"KILL {number}")
 
-    while int(server.query("SHOW GLOBAL STATUS LIKE 'Threads_running'")[0][1]) <= _LIMIT:
+    # the question's own does not count
+    while int(server.query("SHOW GLOBAL STATUS LIKE 'Threads_running'")[0][1]) <= _LIMIT + 1:
         pass
     try:
         yield end
@@ -75,7 +78,7 @@ def test_the_load_of_a_restore_waits_and_goes_on(
         assert scene.restore("r1", "--yes", "--max-threads-running", str(_LIMIT), base="one.sql") == 0, (
             capsys.readouterr().err
         )
-    assert said[0].endswith(f"threads running on the target, limit {_LIMIT}")
+    assert said[0].endswith(f"threads running on the target besides this channel's, limit {_LIMIT}")
     assert said[-1] == ""
     assert contents(target, "back") == scene.expected
     # what continues and extends it goes by the same number
@@ -84,6 +87,40 @@ def test_the_load_of_a_restore_waits_and_goes_on(
     later = ("restore", "--extend", "r1", "--before", f"DROP DATABASE {DATABASE}", "--yes")
     assert scene.channel.cli(*later) == 0, capsys.readouterr().err
     assert kept in file.read_text()
+
+
+@pytest.mark.parametrize("flavor", list(Flavor))
+def test_statements_of_the_channel_s_lanes_are_no_load(flavor: Flavor, channel_of: ChannelOf) -> None:
+    channel, most = channel_of(flavor.value, flavor.value), 4
+    target, told, interrupted = channel.target, list[str](), threading.Event()
+    leases = [f"a lane {number}" for number in range(most + 2)]
+
+    def tell(reason: str) -> None:
+        told.append(reason)
+        interrupted.set()
+
+    def sleep(lease: str) -> None:
+        with contextlib.suppress(Exception):
+            target.query(f"SELECT GET_LOCK('{lease}', 10), SLEEP(600)")
+
+    sleeping = [threading.Thread(target=sleep, args=(lease,)) for lease in leases]
+    for thread in sleeping:
+        thread.start()
+    held = ", ".join(f"IS_USED_LOCK('{lease}')" for lease in leases)
+    try:
+        wait_until(lambda: None not in target.query(f"SELECT {held}")[0])
+        with contextlib.closing(TargetLoad(channel.endpoints.target, most, tell, interrupted, leases)) as load:
+            assert not load.wait()
+        assert told == []
+        # of another channel they are
+        with contextlib.closing(TargetLoad(channel.endpoints.target, most, tell, interrupted)) as load:
+            assert load.wait()
+        assert "threads running on the target besides this channel's, limit 4" in told[0]
+    finally:
+        for number in target.query(f"SELECT {held}")[0]:
+            target.query(f"KILL {number}")
+        for thread in sleeping:
+            thread.join()
 
 
 class Told(logging.Handler):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Final
 
 import pytest
@@ -82,6 +83,35 @@ def test_a_share_that_is_rolled_back_is_not_ready(lanes: list[Signals]) -> None:
     assert second.look(1, 9) == NOBODY
     assert first.report(0, 7, 9) == NOBODY
     assert looks(second, 1, 7) == ({0}, set(), False)
+
+
+def test_a_lane_that_gives_way_is_seen_everywhere_until_it_arrives(lanes: list[Signals]) -> None:
+    first, second, _ = lanes
+    first.arrive(0, 7)
+    first.give_way(0)
+    first.give_way(0)
+    for seqno in (7, 9):
+        assert second.look(1, seqno) == replace(NOBODY, gives_way=frozenset({0}))
+    first.arrive(0, 7)
+    assert looks(second, 1, 7) == (set(), {0}, False)
+    assert not second.look(1, 7).gives_way
+    first.report(0, 7, None)
+    assert looks(second, 1, 7) == ({0}, set(), False)
+    first.give_way(0)
+    first.leave(0)
+    assert second.look(1, 7) == NOBODY
+
+
+def test_who_waits_for_a_lane_that_gives_way_wakes_and_sees_it(target: PrivateServer, lanes: list[Signals]) -> None:
+    first, second, third = lanes
+    for lane, signals in enumerate(lanes):
+        signals.arrive(lane, 7)
+    third.report(2, 7, None)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(second.report, 1, 7, None)
+        wait_until(lambda: target.query(WAITS) == [(1,)], pause=0.01)
+        first.give_way(0)
+        assert waiting.result() == Seen(frozenset({2}), frozenset(), is_alone=False, gives_way=frozenset({0}))
 
 
 def test_one_lane_at_a_time_is_alone_and_then_neither_works_nor_is_ready(lanes: list[Signals]) -> None:

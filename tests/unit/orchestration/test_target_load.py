@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import pymysql
@@ -25,6 +26,11 @@ class Server:
         return self
 
     def texts(self, sql: str) -> list[tuple[str, str]]:
+        if "IS_USED_LOCK" in sql:
+            return [("7", "", "9", "7")]  # type: ignore[list-item]
+        if "processlist" in sql:
+            assert "id IN (7, 9)" in sql
+            return [("2",)]  # type: ignore[list-item]
         assert "Threads_running" in sql
         found = self.running.pop(0)
         if found is None:
@@ -50,22 +56,38 @@ class Ends(threading.Event):
 
 
 def load_of(
-    server: Server, monkeypatch: pytest.MonkeyPatch, most: int, told: list[str], ends: Ends | None = None
+    server: Server,
+    monkeypatch: pytest.MonkeyPatch,
+    most: int,
+    told: list[str],
+    ends: Ends | None = None,
+    leases: Sequence[str] = (),
 ) -> TargetLoad:
     monkeypatch.setattr(target_load, "write_session", server.open)
     endpoint: Any = Endpoint
-    return TargetLoad(endpoint, most, told.append, ends or Ends())
+    return TargetLoad(endpoint, most, told.append, ends or Ends(), leases)
 
 
 def test_a_statement_waits_until_the_target_is_not_busy_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    server, told, ends = Server(9, 7, 5), list[str](), Ends()
+    server, told, ends = Server(9, 7, 6), list[str](), Ends()
     statements = paced(load_of(server, monkeypatch, 5, told, ends), iter([b"a", b"b"]))
     assert next(statements) == b"a"
     assert (ends.waits, server.running) == (2, [])
-    assert told == [f"waits: {count} threads running on the target, limit 5" for count in (9, 7)] + [""]
+    # without that of the question itself
+    waited = "waits: {} threads running on the target besides this channel's, limit 5"
+    assert told == [waited.format(count) for count in (8, 6)] + [""]
     # one question a second: the next statement is in the same one
     assert [*statements] == [b"b"]
     assert (server.opened, server.closed) == (1, 1)
+
+
+def test_the_channel_s_own_lanes_are_no_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else lanes that wait for the one that gives way would keep the target busy."""
+    leases, told = ("a", "b", "c", "d"), list[str]()
+    assert not load_of(Server(8), monkeypatch, 5, told, leases=leases).wait()
+    assert told == []
+    assert load_of(Server(9, 8), monkeypatch, 5, told, leases=leases).wait()
+    assert told == ["waits: 6 threads running on the target besides this channel's, limit 5", ""]
 
 
 def test_without_a_limit_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

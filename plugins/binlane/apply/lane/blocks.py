@@ -84,7 +84,7 @@ class LaneBlocks:
             task = self._next(place, limit)
             if task is None:
                 self._arrive(place, min(limit, state.goal))
-            elif not is_last and self._has_given_way(lane):
+            elif not is_last and self._has_given_way(place):
                 # a stop may have come meanwhile
                 continue
             elif not self.together.concerns(place):
@@ -94,16 +94,20 @@ class LaneBlocks:
                 return False
         return True
 
-    def _has_given_way(self, lane: int) -> bool:
+    def _has_given_way(self, place: BlockPlace) -> bool:
         """Wait while the target is busy, if the channel asks for it; whether the lane has waited."""
+        gives_way, is_share = self.state.options.gives_way, self.together.concerns(place)
+        if gives_way is None or (is_share and not self.together.may_give_way(place)):
+            return False
 
         def meanwhile() -> None:
-            self.check_stop(lane)
+            self.check_stop(place.lane)
+            if is_share:
+                self.together.gives_way(place.lane)
             # the server ends a session without statements, and with it the lane's lease and temporary tables
             self.attempt.session.keep_alive()
 
-        gives_way = self.state.options.gives_way
-        return gives_way is not None and gives_way(meanwhile)
+        return gives_way(meanwhile)
 
     def place(self, lane: int, lanes: tuple[int, ...], *, records: bool) -> BlockPlace:
         """Where the lane stands, with the ``lanes`` that move with it. ``records``: they are the last to arrive."""

@@ -9,6 +9,9 @@ connection (``state.meetings``), and commits when all others have said so. Then
   its executed share may cause without the server seeing it, and for a lane without a process, one lane applies all
   shares in one transaction, and the others wait.
 
+A lane that gives way to a busy target (``ApplyOptions.gives_way``) does so in front of a share that no lane has begun:
+each lane asks first, and says only then that it is on its way, and no share is executed before all have said so.
+
 Signals only decide when a share commits. That it is applied once is the compare-and-set's business, as ever.
 """
 
@@ -95,7 +98,8 @@ class Together:
             self._all_here = False
         is_whole = block.planned is None and not has_met_lock
         self.signals.arrive(place.lane, place.expected)
-        turn = Turn.TOGETHER if self._all_here and is_whole else self._wait(place, block, is_whole=is_whole)
+        is_known = self._all_here and is_whole and not self._asks_first
+        turn = Turn.TOGETHER if is_known else self._wait(place, block, is_whole=is_whole)
         limits = self.state.options.limits
         if turn is Turn.TOGETHER:
             limits = replace(limits, lock_wait_timeout=_LOCK_WAIT, innodb_lock_wait_timeout=_LOCK_WAIT)
@@ -110,6 +114,20 @@ class Together:
         """
 
         return replace(place, agree=partial(self._agree, place, block))
+
+    def may_give_way(self, place: BlockPlace) -> bool:
+        """Whether no lane has committed its share yet: once one has, readers see a part of the block until all have."""
+        self.attempt.positions = self.attempt.peers.positions()
+        return not self._is_decided(place)
+
+    def gives_way(self, lane: int) -> None:
+        """The lane waits for a busy target: the others begin no share until it goes on."""
+        self.signals.give_way(lane)
+
+    @property
+    def _asks_first(self) -> bool:
+        """Whether a lane may give way in front of each of its shares."""
+        return self.state.options.gives_way is not None
 
     def end_alone(self) -> None:
         """The block is applied: the others may go on."""
@@ -135,13 +153,14 @@ class Together:
             late = [other for other in self.signals.lanes if at[other] < place.expected]
             seen = self.signals.look(lane, place.expected)
             absent = [other for other in self.signals.lanes if other != lane and other not in seen.ready | seen.working]
-            if not late and not seen.is_alone:
+            may_begin = not late and not seen.is_alone and not seen.gives_way
+            if may_begin:
                 if not is_whole and self.signals.begin_alone(lane):
                     return Turn.ALONE
                 if is_whole and not absent:
                     self._was_alone = False
                     return Turn.TOGETHER
-            if at != before:
+            if at != before or seen.gives_way:
                 since, before = time.monotonic(), at
             if not self._was_alone and not waits.looks_closer():
                 continue
@@ -154,7 +173,7 @@ class Together:
             if adoption is Adoption.MOVED:
                 continue
             gone = [other for other in absent if attempt.peers.is_abandoned(other, at[other])]
-            if gone and not late and not seen.is_alone and self.signals.begin_alone(lane):
+            if gone and may_begin and self.signals.begin_alone(lane):
                 return Turn.ALONE
             # each look is a statement of the lane's session, which the server so does not end
             self._check_time(place, block, since, late or absent)
@@ -172,7 +191,7 @@ class Together:
     def _agree(self, place: BlockPlace, block: Block, following: int) -> bool:
         """Wait until all other lanes have executed their shares; returns whether this one may commit."""
         lane, at = place.lane, place.expected
-        seen = self.signals.report(lane, at, following)
+        seen = self.signals.report(lane, at, None if self._asks_first else following)
         waits, idle_since = _Waits(self.state.options.poll_interval), None
         since, before = time.monotonic(), self.attempt.positions
         while True:
@@ -191,7 +210,11 @@ class Together:
             # who has not committed the block before yet says already that it works
             is_late = any(self.attempt.positions[other] < at for other in awaited)
             idle_since = (idle_since or time.monotonic()) if idle or is_late else None
-            if seen.is_alone or (idle_since is not None and time.monotonic() - idle_since > _PATIENCE):
+            if (
+                seen.is_alone
+                or seen.gives_way
+                or (idle_since is not None and time.monotonic() - idle_since > _PATIENCE)
+            ):
                 break
             if waits.looks_closer(sleeps=idle):
                 for other in awaited:

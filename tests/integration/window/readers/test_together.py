@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -126,12 +127,35 @@ def seen(target: PrivateServer) -> tuple[set[int], int, int]:
     return positions, counts[0], counts[1]
 
 
+def polite(monkeypatch: pytest.MonkeyPatch, lane: int, block: int) -> tuple[threading.Event, threading.Event]:
+    """The lane finds the target busy in front of its block of that number: says so, and goes on behind the other."""
+    waits, go_on, blocks = threading.Event(), threading.Event(), list[int]()
+
+    def busy(meanwhile: Callable[[], None]) -> bool:
+        blocks.append(0)
+        if len(blocks) != block:
+            return False
+        while not go_on.wait(0.1):
+            meanwhile()
+            waits.set()
+        return True
+
+    @contextlib.contextmanager
+    def giving_way(
+        channel: object, target: object, of: int, *_: object
+    ) -> Iterator[Callable[[Callable[[], None]], bool]]:
+        yield busy if of == lane else lambda meanwhile: False
+
+    monkeypatch.setattr(steps, "_giving_way", giving_way)
+    return waits, go_on
+
+
 def holding(monkeypatch: pytest.MonkeyPatch, lane: int) -> threading.Event:
     """The lane says that its share is executed only when the event is set."""
     go_on = threading.Event()
     report = Signals.report
 
-    def held(self: Signals, of: int, seqno: int, following: int) -> Seen:
+    def held(self: Signals, of: int, seqno: int, following: int | None) -> Seen:
         if of == lane:
             assert go_on.wait(120)
         return report(self, of, seqno, following)
@@ -467,6 +491,34 @@ def test_a_lane_that_stays_behind_is_waited_for_without_locks_and_then_named(
     waited = f"while no lane moved, to commit the shares of {window.begin + 7}..{window.begin + 12} together with: "
     assert all(waited in str(error) and behind(window.plain, window) in str(error) for error in named)
     monkeypatch.undo()
+    window.finish()
+
+
+def test_while_a_lane_gives_way_nobody_holds_rows_and_all_wait_as_long_as_it_takes(
+    channel: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = Adopted.of(channel)
+    monkeypatch.setattr(steps, "apply_options", patient(barrier_timeout=0.5, lease_time=60.0))
+    waits, go_on = polite(monkeypatch, window.times, block=2)
+    with window.applying() as errors, contextlib.ExitStack() as stack:
+        stack.callback(go_on.set)
+        assert waits.wait(60)
+        # the others have committed the block before, and begin none
+        wait_until(lambda: seen(channel.target)[0] == {window.begin + 6}, pause=0.01)
+        end = time.monotonic() + 3
+        while time.monotonic() < end:
+            assert channel.target.query(OPEN) == [(0,)]
+        assert seen(channel.target) == ({window.begin + 6}, 6, 6)
+    assert errors == []
+    window.finish()
+
+
+def test_a_limit_below_the_number_of_lanes_lets_them_go_on(channel: Channel) -> None:
+    together(channel, more="max_threads_running = 1\n")
+    window = Adopted.of(channel)
+    with window.applying() as errors:
+        pass
+    assert errors == []
     window.finish()
 
 

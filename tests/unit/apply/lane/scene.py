@@ -27,8 +27,10 @@ TIMEOUT: Final = 20.0
 _OPTIONS: Final = ApplyOptions(commits_together=True, barrier_timeout=TIMEOUT)
 
 
-def seen(ready: Iterable[int] = (), working: Iterable[int] = (), *, is_alone: bool = False) -> Seen:
-    return Seen(frozenset(ready), frozenset(working), is_alone)
+def seen(
+    ready: Iterable[int] = (), working: Iterable[int] = (), *, is_alone: bool = False, gives_way: Iterable[int] = ()
+) -> Seen:
+    return Seen(frozenset(ready), frozenset(working), is_alone, frozenset(gives_way))
 
 
 @dataclass(slots=True)
@@ -90,7 +92,10 @@ class Others:
         self.done.append("looks")
         return self._next()
 
-    def report(self, lane: int, seqno: int, following: int) -> Seen:
+    def give_way(self, lane: int) -> None:
+        self.done.append(f"lane {lane} gives way")
+
+    def report(self, lane: int, seqno: int, following: int | None) -> Seen:
         self.done.append(f"is ready for {following}")
         return self._next()
 

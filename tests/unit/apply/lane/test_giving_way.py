@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pytest
 
@@ -27,14 +27,26 @@ WAIT: Final = ["is busy"] + ["keeps its session"] * SECONDS
 class Lane:
     """Lane 0 with two blocks, on a target that is busy in front of each: what happens, one after the other."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, stop_at: int | None = None, *, asks: bool = True) -> None:
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        stop_at: int | None = None,
+        *,
+        asks: bool = True,
+        others_at: dict[int, int] | None = None,
+    ) -> None:
+        """``others_at``: where the other lanes stand, with which it commits together."""
         self.done, self.stop_at, self.is_asked = list[str](), stop_at, False
-        self.others = Others(Clock(), [(HERE, seen())])
-        attempt, state = attempt_of(self.others), run_state(ApplyOptions(gives_way=self.gives_way if asks else None))
+        self.others = Others(Clock(), [(others_at or HERE, seen(working={1, 2}))])
+        options = ApplyOptions(gives_way=self.gives_way if asks else None, commits_together=others_at is not None)
+        attempt, state = attempt_of(self.others), run_state(options)
         played: Any = self
         state.source = played
         self.lane = LaneBlocks(state, attempt, lambda lanes, goal: Adoption.NONE)
         attempt.session = played
+        if others_at is not None:
+            self.others.done, signals = self.done, cast("Any", self.others)
+            self.lane.together.signals = signals
         monkeypatch.setattr(LaneBlocks, "apply", self._apply)
         monkeypatch.setattr(blocks, "move_only", self._move)
 
@@ -52,6 +64,9 @@ class Lane:
         for _ in range(SECONDS):
             meanwhile()
         return True
+
+    def set_limits(self, limits: object) -> None:
+        """Of no interest here."""
 
     def keep_alive(self) -> None:
         self.done.append("keeps its session")
@@ -92,3 +107,18 @@ def test_a_stop_that_comes_in_a_wait_ends_it(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_lane_goes_no_further_than_a_stop_that_has_come_in_a_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Lane(monkeypatch, AT + 2).up_to(20) == [*WAIT, "applies 12"]
+
+
+def test_a_lane_that_commits_with_others_says_that_it_waits_and_behind_it_that_it_is_on_its_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waits = ["is busy"] + ["lane 0 gives way", "keeps its session"] * SECONDS
+    on_its_way = [f"arrives at {AT}"] * 2
+    assert Lane(monkeypatch, others_at=HERE).up_to(12) == [*waits, *on_its_way, "looks", "applies 12"]
+
+
+def test_a_lane_whose_block_others_have_committed_gives_way_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until it has its share readers see a part of the block."""
+    done = Lane(monkeypatch, others_at={**HERE, 2: AT + 2}).up_to(12)
+    assert done[-1] == "applies 12"
+    assert "is busy" not in done

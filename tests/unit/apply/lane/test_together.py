@@ -43,6 +43,8 @@ LONG: Final = 40
 """Looks for which a lane pauses so long that it looks for the others' holders."""
 LATE: Final = {**HERE, 2: AT - 5}
 COMMITTED: Final = {**HERE, 2: AT + 2}
+POLITE: Final = seen({1}, gives_way={2})
+"""A lane gives way to a busy target."""
 PIECE: Final = block_of(planned=replace(FIRST, last_seqno=AT + 4))
 Moments = list[tuple[dict[int, int], Seen]]
 
@@ -74,6 +76,10 @@ def meeting(clock: Clock, moments: Moments, gone: frozenset[int] = frozenset()) 
         pytest.param([(LATE, seen())] * LONG + [(HERE, ALL)], {1, 2}, Turn.TOGETHER, id="one is behind, others gone"),
         pytest.param([(HERE, seen({1}, {2}, is_alone=True)), (COMMITTED, ALL)], {2}, Turn.BEHIND, id="one is alone"),
         pytest.param([(HERE, ALONE)] * LONG + [(COMMITTED, ALL)], {1, 2}, Turn.BEHIND, id="one is alone, others gone"),
+        pytest.param([(HERE, POLITE)] * LONG + [(HERE, ALL)], set(), Turn.TOGETHER, id="one gives way"),
+        pytest.param(
+            [(HERE, seen(gives_way={2}))] * LONG + [(COMMITTED, ALL)], {1}, Turn.BEHIND, id="one gives way, one gone"
+        ),
     ],
 )  # fmt: skip
 def test_a_share_s_turn(clock: Clock, moments: Moments, gone: set[int], expected: Turn) -> None:
@@ -89,6 +95,7 @@ def test_a_share_s_turn(clock: Clock, moments: Moments, gone: set[int], expected
         pytest.param([(HERE, ALL)], Turn.ALONE, id="all work"),
         pytest.param([(LATE, ALL), (COMMITTED, ALL)], Turn.BEHIND, id="one is behind"),
         pytest.param([(HERE, seen(is_alone=True)), (COMMITTED, ALL)], Turn.BEHIND, id="one is alone"),
+        pytest.param([(HERE, POLITE), (COMMITTED, ALL)], Turn.BEHIND, id="one gives way"),
     ],
 )
 def test_a_piece_of_a_block_is_applied_alone(clock: Clock, moments: Moments, expected: Turn) -> None:
@@ -219,6 +226,7 @@ def test_a_share_commits(clock: Clock, moments: Moments, again: bool) -> None:
     [
         pytest.param([(HERE, seen({1}, {2}, is_alone=True))], True, id="one is alone"),
         pytest.param([(HERE, IDLE)], False, id="one does not work"),
+        pytest.param([(HERE, POLITE)], True, id="one gives way"),
         # it says that it works since it is ready for the block before, which it has not committed
         pytest.param([(LATE, SLOW)], False, id="one stands still behind an agreement"),
     ],
@@ -245,6 +253,26 @@ def test_a_share_that_another_lane_has_counted_on_commits(clock: Clock, moment: 
     others.withdrawn = COMMITTED
     assert agree(met)
     assert others.done[-1] == "withdraws"
+
+
+def test_a_lane_that_gives_way_is_waited_for_as_long_as_it_takes(clock: Clock) -> None:
+    met, _ = meeting(clock, [(HERE, POLITE)] * 1000 + [(HERE, ALL)])
+    assert met.turn(place_of(met.state), block_of()) is Turn.TOGETHER
+    assert clock.now > 2 * TIMEOUT
+
+
+def test_where_a_lane_may_give_way_each_says_behind_its_question_that_it_is_on_its_way(clock: Clock) -> None:
+    """Nobody has begun a share then of a block in front of which another lane waits."""
+    others = Others(clock, [(HERE, READY)])
+    asks = ApplyOptions(commits_together=True, gives_way=lambda meanwhile: False)
+    met = together_of(run_state(asks), others)
+    assert agree(met)
+    assert others.done == ["is ready for None"], "its next share is not said to be on its way"
+    others.done.clear()
+    others.moments = [(dict.fromkeys(HERE, AT + 2), seen(working={1}))] * 3 + [(dict.fromkeys(HERE, AT + 2), ALL)]
+    following = replace(FIRST, first_seqno=AT + 3, last_seqno=AT + 4)
+    assert met.turn(place_of(met.state, expected=AT + 2), block_of(following)) is Turn.TOGETHER
+    assert others.done.count("looks") == 4
 
 
 def test_an_executed_share_obeys_an_order_to_stop(clock: Clock) -> None:
