@@ -123,7 +123,10 @@ class Facts:
     drilled: str | None = None
     """The state of the newest drill that has ended and was not interrupted."""
     drilled_at: float | None = None
-    """When the last drill ended that found everything equal; None: never."""
+    """When the last drill ended that found everything equal, of as many databases as the channel's file says; None:
+    never."""
+    unproved: tuple[str, ...] = ()
+    """The databases whose newest result of a drill is not equal, with that result."""
     crashed: str = ""
     """The last file of the log in which the source has crashed so that its log may lack transactions that it has, if
     all rows have not been compared since."""
@@ -235,6 +238,7 @@ def facts_of(snapshot: Snapshot, channel: ChannelConfig, runs: AirflowRuns | Non
         is_drilled=channel.drill.base is not None,
         drilled=None if snapshot.drills is None else snapshot.drills.state,
         drilled_at=snapshot.drilled_at,
+        unproved=() if snapshot.drills is None else tuple(map(str, snapshot.drills.unproved)),
         crashed=snapshot.covered.crashed,
         is_continuous=channel.window.is_continuous,
     )

@@ -19,7 +19,7 @@ from binlane.health.unshown import told, ways_out
 from binlane.health.ways_out import way_out
 from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
-from binlane.state.records.drills import EQUAL
+from binlane.state.records.drills import EQUAL, unproved_text
 from binlane.state.records.journal import WHOLE_WINDOW
 
 QUIET_SECONDS: Final = 900.0
@@ -301,10 +301,14 @@ def _unverified(facts: Facts, limits: Limits) -> Finding | None:
 def _undrilled(facts: Facts, limits: Limits) -> Finding | None:
     if not facts.is_drilled or not limits.max_drill_age:
         return None
-    if facts.drilled not in (None, EQUAL):
-        text = f"the last drill was not good: {facts.drilled}"
-        step = f"`binlane drill {facts.channel} --list --json` says what differs, or what is wrong with the archive."
-        return Finding(State.UNDRILLED, Severity.WARNING, text, step)
+    said = [f"the last drill was not good: {facts.drilled}"] if facts.drilled not in (None, EQUAL) else []
+    said += [unproved_text(facts.unproved)] if facts.unproved else []
+    if said:
+        step = (
+            f"`binlane drill {facts.channel} --list --json` says what differs, or what is wrong with the archive; the "
+            "next drill without --seed restores these databases first."
+        )
+        return Finding(State.UNDRILLED, Severity.WARNING, "; ".join(said), step)
     if facts.drill_age <= limits.max_drill_age:
         return None
     since = "since the channel was created" if facts.drilled_at is None else "since the last good drill"

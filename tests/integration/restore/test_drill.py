@@ -235,6 +235,11 @@ def test_a_drill_that_cannot_begin_says_why(channel: Channel, capsys: pytest.Cap
     assert "undrilled: no drill has proved that restores work for" in capsys.readouterr().out
     channel.write_channel(f'[drill]\nbase = "{site.dump}"\nlog = "{site.archive}"\n')
     assert channel.cli("drill", CHANNEL, "--tenants", "1") == 0, capsys.readouterr()
+    capsys.readouterr()
+    assert channel.cli("check", CHANNEL) == 1
+    assert "undrilled: no drill has proved that restores work for" in capsys.readouterr().out, "of one alone"
+    channel.write_channel(f'[drill]\nbase = "{site.dump}"\nlog = "{site.archive}"\ntenants = 1\n')
+    assert channel.cli("drill", CHANNEL) == 0, capsys.readouterr()
     assert site.left() == NOTHING
     capsys.readouterr()
     assert channel.cli("check", CHANNEL) == 0
@@ -245,6 +250,37 @@ def test_a_drill_that_cannot_begin_says_why(channel: Channel, capsys: pytest.Cap
     capsys.readouterr()
     assert channel.cli("check", CHANNEL) == 1
     assert "undrilled: the last drill was not good: failed" in capsys.readouterr().out
+
+
+def test_a_database_that_differed_is_named_and_drawn_first_until_a_drill_has_found_it_equal(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site = Site(channel)
+    keys = f'[drill]\nbase = "{site.dump}"\nlog = "{site.archive}"\ntenants = 1\n'
+    channel.write_channel(keys)
+    capsys.readouterr()
+
+    def drilled(*options: str) -> list[tuple[str, str]]:
+        channel.cli("drill", CHANNEL, "--json", *options)
+        return [(each["database"], each["state"]) for each in answer(capsys)["databases"]]
+
+    other = channel.project / "other.sql"
+    other.write_bytes(site.dump.read_bytes().replace(f"`{DATABASE}`".encode(), b"`not_there`"))
+    run_on(channel.target, f"UPDATE {DATABASE}.a SET v = 'drifted' WHERE id = 3")
+    assert sorted(drilled("--tenants", "2")) == [(DATABASE, "different"), (OTHER, "equal")]
+    assert channel.cli("drill", CHANNEL, "--from", str(other)) == 0
+    said = capsys.readouterr().out
+    assert "1 of 1 restored database equal" in said
+    assert f"left out: {DATABASE} (different, drill 1): the base does not have it" in said
+    assert channel.cli("check", CHANNEL) == 1
+    assert f"undrilled: not equal when last restored: {DATABASE} (different, drill 1)" in capsys.readouterr().out
+    assert channel.cli("status", CHANNEL) == 0
+    assert "not equal when last restored" in " ".join(capsys.readouterr().out.split())
+    assert [drilled(), drilled()] == [[(DATABASE, "different")]] * 2, "first of all"
+    [(value,)] = channel.source.query(f"SELECT v FROM {DATABASE}.a WHERE id = 3")
+    channel.target.query(f"UPDATE {DATABASE}.a SET v = %s WHERE id = 3", (value,))
+    assert drilled() == [(DATABASE, "equal")]
+    assert channel.cli("check", CHANNEL) == 0, capsys.readouterr()
 
 
 def test_a_moment_at_which_a_database_is_not_there_is_drawn_again(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 import pymysql
@@ -18,7 +19,22 @@ from binlane.state.migrations.upgrade import create
 from binlane.state.orders.orders import begin_ddl
 from binlane.state.orders.stops import request_stop
 from binlane.state.positions import move_position
-from binlane.state.records.drills import DIFFERENT, EQUAL, FAILED, begin_drill, last_drills, save_drill
+from binlane.state.records.drills import (
+    DIFFERENT,
+    EQUAL,
+    FAILED,
+    NOTHING_KNOWN,
+    RUNNING,
+    DrillMemory,
+    TenantResult,
+    UnprovedDatabase,
+    begin_drill,
+    drill_memory,
+    drilled_databases,
+    last_drills,
+    save_drill,
+    worst,
+)
 from binlane.state.records.repairs import begin_repair, is_made, note_plan, read_repairs
 from binlane.state.records.retention import forget_history
 from binlane.state.tables import repairs
@@ -208,6 +224,78 @@ def test_a_drill_that_was_killed_hides_no_result(target: PrivateServer, engine: 
     assert last() == DIFFERENT
     states = "SELECT GROUP_CONCAT(state ORDER BY id) FROM binlane.drills WHERE channel = 'c'"
     assert target.query(states) == [("equal,different,running",)]
+
+
+def test_what_one_drill_has_found_stands_until_a_newer_one_has_found_that_database_equal(engine: Engine) -> None:
+    def drill(state: str = "", *, is_partial: bool = False, **databases: str) -> int:
+        with engine.begin() as connection:
+            memory = replace(drill_memory(connection, "c"), is_partial=is_partial)
+            number = begin_drill(connection, "c", 5, "dump", "log", "me", memory)
+            tenants = [
+                TenantResult(database, "", "", "", "", 0, 0, 0, 0.0, each, (), "")
+                for database, each in databases.items()
+            ]
+            save_drill(connection, number, 0, tenants, state or worst([*databases.values()]), "", memory)
+        return number
+
+    def known() -> tuple[list[str], bool]:
+        with engine.connect() as connection:
+            found = last_drills(connection, "c")
+        assert found is not None
+        return [*map(str, found.unproved)], found.equal_at is not None
+
+    first = drill(a=DIFFERENT, b=EQUAL)
+    assert known() == ([f"a (different, drill {first})"], False)
+    drill(b=EQUAL, c=EQUAL)
+    assert known() == ([f"a (different, drill {first})"], True), "of others"
+    drill()
+    assert known() == ([f"a (different, drill {first})"], True), "nothing was restored"
+    second = drill(a=FAILED, c=EQUAL)
+    assert known() == ([f"a (failed, drill {second})"], True)
+    killed = drill(RUNNING, b=DIFFERENT)
+    assert known() == ([f"a (failed, drill {second})", f"b (different, drill {killed})"], True), "one that was killed"
+    forget_history(engine, "c", keep=1)
+    drill(a=EQUAL)
+    forget_history(engine, "c", keep=1)
+    assert known() == ([f"b (different, drill {killed})"], True)
+    drill(a=EQUAL, b=EQUAL)
+    assert known() == ([], True)
+    with engine.connect() as connection:
+        assert drilled_databases(connection, "c", 5) == ("a", "b")
+        assert drilled_databases(connection, "c", 6) is None
+        assert drill_memory(connection, "other") == NOTHING_KNOWN
+
+
+def test_a_drill_of_fewer_databases_than_the_channels_file_says_proves_no_age(
+    target: PrivateServer, engine: Engine
+) -> None:
+    def drilled(*, is_partial: bool) -> str:
+        with engine.begin() as connection:
+            memory = replace(drill_memory(connection, "c"), is_partial=is_partial)
+            number = begin_drill(connection, "c", 5, "dump", "log", "me", memory)
+            save_drill(connection, number, 0, (), EQUAL, "", memory)
+            found = last_drills(connection, "c")
+        assert found is not None
+        return found.equal_at or ""
+
+    assert drilled(is_partial=True) == ""
+    whole = drilled(is_partial=False)
+    target.query("UPDATE binlane.drills SET ended_at = ended_at - INTERVAL 1 DAY")
+    assert whole != ""
+    assert drilled(is_partial=True) < whole, "that of a day ago"
+    assert drilled(is_partial=True) < whole
+    assert drilled(is_partial=False) >= whole
+
+
+def test_a_database_that_the_channel_has_no_more_is_forgotten(engine: Engine) -> None:
+    """The drill takes over what it still can restore."""
+    with engine.begin() as connection:
+        known = DrillMemory((UnprovedDatabase("a", DIFFERENT, 1),))
+        begin_drill(connection, "c", 5, "dump", "log", "me", known)
+        assert drill_memory(connection, "c") == known
+        begin_drill(connection, "c", 5, "dump", "log", "me", NOTHING_KNOWN)
+        assert drill_memory(connection, "c") == NOTHING_KNOWN
+        assert last_drills(connection, "c") is None
 
 
 def test_a_reader_needs_these_grants_and_no_others(target: PrivateServer, engine: Engine, planned: Window) -> None:

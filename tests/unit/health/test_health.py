@@ -372,7 +372,11 @@ def test_a_channel_is_as_old_as_its_newest_time_that_the_clock_has_reached() -> 
         ({"is_drilled": True, "drilled": "equal", "drilled_at": NOW - 8 * DAY}, ["undrilled"]),
         ({"is_drilled": True, "drilled": "failed", "drilled_at": NOW - DAY}, ["undrilled"]),
         ({"is_drilled": True, "drilled": "incomplete", "drilled_at": NOW - DAY}, ["undrilled"]),
-        ({"is_drilled": False, "drilled": "failed"}, ["idle"]),
+        (
+            {"is_drilled": True, "drilled": "equal", "drilled_at": NOW, "unproved": ("a (failed, drill 3)",)},
+            ["undrilled"],
+        ),
+        ({"is_drilled": False, "drilled": "failed", "unproved": ("a (failed, drill 3)",)}, ["idle"]),
     ],
 )
 def test_restores_are_to_be_proved_by_drills(changes: dict[str, Any], expected: list[str]) -> None:

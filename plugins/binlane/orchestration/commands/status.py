@@ -16,6 +16,7 @@ from binlane.orchestration.report import conflicts_text, few, moment, open_xa_te
 from binlane.orchestration.terminal import Grid, View
 from binlane.safe_text import one_line, shown
 from binlane.state.orders.orders import NOW
+from binlane.state.records.drills import unproved_text
 from binlane.state.records.history import Snapshot
 from binlane.state.records.journal import WHOLE_WINDOW, ChannelStatus
 from binlane.state.records.verifications import DRIFT, PENDING, without_key
@@ -198,7 +199,8 @@ def _proofs(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         yield "full round", found.told
     if (last := snapshot.drills) is not None:
         at = "never" if last.equal_at is None else f"at {last.equal_at.partition('.')[0]} UTC"
-        yield "drills", f"the last one {last.state}; restores proved {at}"
+        some = f"; {unproved_text([*map(str, last.unproved)])}" if last.unproved else ""
+        yield "drills", f"the last one {last.state}; restores proved {at}{some}"
 
 
 def _round_json(snapshot: Snapshot) -> dict[str, Any] | None:

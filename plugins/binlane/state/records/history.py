@@ -103,7 +103,7 @@ class Snapshot:
 
     @property
     def drilled_at(self) -> float | None:
-        """When the last drill ended that found everything equal."""
+        """When the last drill ended that found everything equal, of as many databases as the channel's file says."""
         return None if self.drills is None else _optional_seconds(self.drills.equal_at)
 
     @property

@@ -65,10 +65,14 @@ from binlane.state.records.drills import (
     EQUAL,
     FAILED,
     INCOMPLETE,
+    NOTHING_KNOWN,
     RUNNING,
     Drill,
+    DrillMemory,
     TenantResult,
     begin_drill,
+    drill_memory,
+    drilled_databases,
     read_drills,
     save_drill,
     worst,
@@ -117,9 +121,14 @@ def drill(
     with _lease(endpoints, name):
         run = _Run(channel, endpoints, channels, console, resolve, base, log, random.Random(seed))
         run.clean()
-        chosen = run.chosen(channel.drill.tenants if request.tenants is None else request.tenants)
+        with engine_of(endpoints.target).connect() as connection:
+            run.memory = drill_memory(connection, name)
+            again = () if request.seed is None else drilled_databases(connection, name, seed)
+        # a seed that no drill had is a choice of its own
+        first = () if again is None else (*again, *(each.database for each in run.memory.unproved))
+        chosen = run.chosen(channel.drill.tenants if request.tenants is None else request.tenants, first)
         with engine_of(endpoints.target).begin() as connection:
-            run.number = begin_drill(connection, name, seed, base, log, whoami())
+            run.number = begin_drill(connection, name, seed, base, log, whoami(), run.memory)
         try:
             run.restore_all(chosen)
             state, error = worst([each.state for each in run.results]), ""
@@ -182,6 +191,8 @@ class _Run:
     log_bytes: int = 0
     results: list[TenantResult] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    memory: DrillMemory = NOTHING_KNOWN
+    """What the drills before have found."""
 
     @property
     def record(self) -> Path:
@@ -189,8 +200,9 @@ class _Run:
         # channels of sibling folders can have one name
         return folder_of(self.channels) / f"{self.channels.absolute().name}.{self.channel.name}.drill"
 
-    def chosen(self, count: int) -> list[str]:
-        """Random databases, by the source's names. Raises ConfigError and PrecheckError if there is none."""
+    def chosen(self, count: int, first: Sequence[str]) -> list[str]:
+        """Random databases, by the source's names, behind those of ``first`` that can be restored; the memory forgets
+        databases that the channel has no more. Raises ConfigError and PrecheckError if there is none."""
         channel = self.channel
         refused = [kind for kind, policy in channel.filter.kinds.items() if policy == FilterPolicy.IGNORE]
         if refused := [kind for kind in refused if kind != "accounts"]:
@@ -208,25 +220,36 @@ class _Run:
         with engine_of(self.endpoints.target).connect() as connection:
             there = read_databases(connection)
             rules = rules_of(channel, read_schema(connection, ()))
-        found = list[str]()
-        for database in sorted(dumped):
-            if is_system(database) or rules.selection.database(database)[0] is Extent.NONE:
-                continue
+
+        def excuse(database: str) -> str:
+            """Why a database cannot be drilled; empty: it can."""
             if PATTERN & {*database}:
-                self.left_out.append(f"{database}: a restore takes no name with {' '.join(sorted(PATTERN))}")
-            elif rules.renaming.changes(database):
-                self.left_out.append(f"{database}: the channel renames it")
-            elif database not in there:
-                self.left_out.append(f"{database}: the live copy does not have it")
-            else:
-                found.append(database)
+                return f"a restore takes no name with {' '.join(sorted(PATTERN))}"
+            if rules.renaming.changes(database):
+                return "the channel renames it"
+            return "" if database in there else "the live copy does not have it"
+
+        def is_taken(database: str) -> bool:
+            return not is_system(database) and rules.selection.database(database)[0] is not Extent.NONE
+
+        taken = {database: excuse(database) for database in sorted(dumped) if is_taken(database)}
+        found = [database for database, why in taken.items() if not why]
+        self.left_out += [f"{database}: {why}" for database, why in taken.items() if why]
+        left = [each for each in self.memory.unproved if is_taken(each.database) and not excuse(each.database)]
+        self.left_out += [f"{each}: the base does not have it" for each in left if each.database not in dumped]
         if not found:
             reasons = f"; {'; '.join(self.left_out)}" if self.left_out else ""
             raise PrecheckError(
                 f"{self.base}: expected a database that the channel {channel.name} has on the target under the same "
                 f"name, found none{reasons}; give another base with --from"
             )
-        return self.random.sample(found, min(count, len(found)))
+        # of all, so that the moments that are drawn behind it do not go by the number
+        drawn = self.random.sample(found, len(found))
+        ranks = {database: rank for rank, database in enumerate(dict.fromkeys(first))}
+        drawn.sort(key=lambda database: ranks.get(database, len(ranks)))
+        is_partial = min(count, len(found)) < min(self.channel.drill.tenants, len(found))
+        self.memory = replace(self.memory, unproved=tuple(left), is_partial=is_partial)
+        return drawn[:count]
 
     def restore_all(self, chosen: Sequence[str]) -> None:
         """Raises SourceError for a fault of the archive."""
@@ -414,7 +437,7 @@ class _Run:
     def save(self, state: str, error: str = "") -> None:
         """Store what is known so far."""
         with engine_of(self.endpoints.target).begin() as connection:
-            save_drill(connection, self.number, self.log_bytes, self.results, state, error)
+            save_drill(connection, self.number, self.log_bytes, self.results, state, error, self.memory)
 
     def read(self, limit: int) -> Sequence[Drill]:
         """The newest drills."""
