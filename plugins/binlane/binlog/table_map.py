@@ -164,7 +164,7 @@ def columns_of(table: TableMap, flavor: Flavor) -> tuple[Column, ...]:
     names = optional.column_names or nothing
     unsigned = optional.unsigned or nothing
     members = optional.members or nothing
-    charsets = [_charset(number, flavor) for number in optional.collations or nothing]
+    charsets = [charset_of(table, number, flavor) for number in range(width)]
     return tuple(
         Column(
             number=number + 1,
@@ -180,7 +180,10 @@ def columns_of(table: TableMap, flavor: Flavor) -> tuple[Column, ...]:
     )
 
 
-def _charset(collation: int | None, flavor: Flavor) -> str | None:
+def charset_of(table: TableMap, number: int, flavor: Flavor) -> str | None:
+    """The character set of a column, by its number from 0; None if it is not logged, and for types that are no
+    strings."""
+    collation = None if table.optional.collations is None else table.optional.collations[number]
     name = None if collation is None else collations.collation_name(collation, flavor)
     return None if name is None else collations.charset_name(name)
 

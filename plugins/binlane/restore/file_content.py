@@ -224,7 +224,7 @@ class FileContent:
                 table = TableMap.parse(data[begin:end], self._name, self._format.flavor)
                 place = self.tables.setdefault((table.database, table.table), len(self.tables))
                 database = self._databases.setdefault(table.database, len(self._databases))
-                number = known.add(key, table, place, database, self.keys.form_of(table))
+                number = known.add(key, table, place, database, self.keys.form_of(table, self._format.flavor))
             found[at] = number
         return found
 

@@ -1,8 +1,9 @@
 """Which values the first columns of a file's row changes have: a Bloom filter beside the file's index, so that a search
 for one row's history reads few files.
 
-A table is in the filter if its first column is an integer or a text of printable ASCII in every row image of the file;
-all others are listed in its head, and may have any value. So are all tables where there is no filter. The filter is
+A table is in the filter if its first column is an integer or a text of printable ASCII in every row image of the file,
+which is read as the bytes that are logged (a BINARY has zeros behind them); all others are listed in its head, and may
+have any value. So are all tables where there is no filter. The filter is
 bound to the log's file by the file's BLAKE3. It says "may have" of one value in a hundred that is not there, and never
 "has not" of one that is.
 """
@@ -17,8 +18,9 @@ import numpy as np
 from blake3 import blake3
 from numpy.typing import NDArray
 
-from binlane.binlog.table_map import TableMap
+from binlane.binlog.table_map import TableMap, charset_of
 from binlane.binlog.types.column_types import LOGGED_TYPES
+from binlane.binlog.types.readers import gets_zeros_back
 from binlane.binlog.types.type_codes import ColumnType
 from binlane.binlog.vector.arrays import Bytes, Ints
 from binlane.binlog.vector.frames import gather
@@ -27,6 +29,7 @@ from binlane.formats import FORMATS
 from binlane.json_codec.codec import Codec
 from binlane.kernels.rows import value_ranges
 from binlane.lazy_dataclass import dataclass
+from binlane.model import Flavor
 from binlane.rename_rules import lower
 
 FORMAT: Final = FORMATS["archive keys"]
@@ -115,13 +118,15 @@ class KeyCollector:
         self._seeds: dict[str, int] = {}
         self._forms: dict[_Form, int] = {}
 
-    def form_of(self, table: TableMap) -> int:
+    def form_of(self, table: TableMap, flavor: Flavor) -> int:
         """The number of the form of a table's first column, for ``take``; -1: it is not in the filter."""
         code = table.real_types[0] if table.width else 0
         if code not in _INTEGERS and code not in _TEXTS:
             return -1
         rule, length = LOGGED_TYPES[code].length(table.metadata[0], "")
         if code in _TEXTS and not rule:
+            return -1
+        if code == _C.STRING and gets_zeros_back(charset_of(table, 0, flavor)):
             return -1
         form = _Form(code in _TEXTS, rule, length, (table.width + 7) >> 3)
         return self._forms.setdefault(form, len(self._forms))

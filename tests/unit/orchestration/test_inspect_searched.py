@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import random
+import re
 import struct
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from binlane.binlog.row_values import Change
+from binlane.binlog.rows import RowsKind
+from binlane.binlog.types.columns import Column
+from binlane.binlog.types.type_codes import ColumnType
 from binlane.binlog.wire import MAGIC, ChecksumAlgorithm, EventType
 from binlane.errors import BinlogError, ConfigError, SourceError
-from binlane.model import plural
+from binlane.model import TableKey, plural
 from binlane.orchestration.commands.inspection import events, passed_runs
 from binlane.orchestration.commands.inspection.events import Detail, files_of, inspect_files
+from binlane.orchestration.commands.inspection.rows import LoggedTable
 from binlane.orchestration.commands.inspection.searched import Searched
 from binlane.orchestration.terminal import Terminal
 from binlane.restore import file_keys
@@ -95,7 +103,7 @@ def test_the_index_saves_reading_and_changes_nothing(
         (("@1=0",), ("shop.t",), [2, 3, 7, 8, 9, 10], "245"),
         (("@1=1000",), ("shop.t",), [], "5"),
         (("@1=1000",), ("s*.t",), [], "245"),
-        (("id=1000",), ("shop.t",), [], "245"),
+        (("@1=1000", "@1=0"), ("shop.t",), [], "5"),
     ],
 )
 def test_the_filter_of_keys_saves_reading_and_changes_nothing(
@@ -206,7 +214,6 @@ def test_a_statement_counts_for_what_it_names_and_one_that_is_not_read_for_all(
         (("@1=3",), [3, 5], [3]),
         (("@1=77",), [5], []),
         (("@1=3", "@1=4"), [5], []),
-        (("id=3",), [5], []),
     ],
 )
 def test_where_prints_the_history_of_a_row_and_statements_that_may_be_of_it(
@@ -223,6 +230,99 @@ def test_where_prints_the_history_of_a_row_and_statements_that_may_be_of_it(
     shown = [change["after"]["@1"] for line in found for change in line["changes"] if "after" in change]
     assert shown == values
     assert all(len(line["changes"]) == len(line["sql"]) for line in found)
+
+
+@pytest.mark.parametrize(
+    ("tables", "where", "said"),
+    [
+        (("shop.t",), "id=3", "expected the column 'id' in shop.t, found @1 in log: rows of this table were not"),
+        (("s*.t",), "id=3", "expected the column 'id' in shop.t, found @1 in log"),
+        (("shop.t",), "@2=3", "expected the column '@2' in shop.t"),
+        (("shop.none",), "id=3", ""),
+        (("shop.t",), "@1=3", ""),
+    ],
+)
+def test_a_column_that_rows_do_not_have_is_an_error_behind_the_last_file(
+    tables: tuple[str, ...], where: str, said: str, tmp_path: Path
+) -> None:
+    log = [rows(1, "shop", count=2), statements(2, "UPDATE shop.t SET i = 1"), rows(3, "shop")]
+    (tmp_path / "log").write_bytes(segment_of(log)[0])
+    searched = Searched.of((), tables, (where,))
+    with pytest.raises(ConfigError, match=re.escape(said)) if said else contextlib.nullcontext():
+        _listed(tmp_path, searched=searched)
+
+
+def table_of(name: str, *columns: str | None) -> LoggedTable:
+    known: Any = SimpleNamespace(
+        table=SimpleNamespace(database="shop", table=name),
+        columns=tuple(
+            Column(number, each, ColumnType.LONG, 0, nullable=False) for number, each in enumerate(columns, 1)
+        ),
+        decoder=None,
+    )
+    return LoggedTable(known.table, known.columns, known.decoder)
+
+
+@pytest.mark.parametrize(
+    ("tables", "where", "logged", "said"),
+    [
+        ("shop.*", "id=3", [table_of("a", "id"), table_of("b", "number")], ""),
+        ("shop.*", "idd=3", [table_of("a", "id"), table_of("b", "number")], "expected the column 'idd' in shop.a"),
+        ("shop.*", "id=3", [table_of("a", "id"), table_of("b", None)], "expected the column 'id' in shop.b, found @1"),
+        ("shop.a", "id=3", [table_of("a", "id"), table_of("a", None)], "expected the column 'id' in shop.a, found @1"),
+        ("shop.a", "idd=3", [table_of("a", *map(str, range(20)))], "0, 1, 2, 3, 4, 5, 6, 7 .. (20 columns) in f"),
+    ],
+)
+def test_of_several_tables_each_may_have_other_columns_if_their_names_are_known(
+    tables: str, where: str, logged: list[LoggedTable], said: str
+) -> None:
+    searched = Searched.of((), (tables,), (where,))
+    assert searched is not None
+    for table in logged:
+        searched._is_asked_for((table, Change(RowsKind.INSERT, None, (1,) * len(table.columns))), "f")
+    with pytest.raises(ConfigError, match=re.escape(said)) if said else contextlib.nullcontext():
+        searched.require_columns()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "database", "table"),
+    [
+        ("example.com.orders", "example.com", "orders"),
+        ("example.com.orders", "example", "com.orders"),
+        ("*.com.orders", "example.com", "orders"),
+        ("e*.*s", "example.com", "orders"),
+        ("e*m.orders", "e", "com.orders"),
+        ("example.co?.o*", "Example.com", "orders"),
+        ("example.[a-c]om.orders", "example.com", "orders"),
+    ],
+)
+def test_a_database_whose_name_has_a_dot_is_asked_for_as_its_tables_are(
+    pattern: str, database: str, table: str
+) -> None:
+    searched = Searched.of((), (pattern,))
+    assert searched is not None
+    assert searched.has_table(TableKey(database, table))
+    assert searched._has_database(database)
+
+
+@pytest.mark.parametrize("pattern", ["example.com.orders", "exampl*m.orders", "example.co?.o*"])
+def test_other_databases_are_not_asked_for_by_a_pattern_with_dots(pattern: str) -> None:
+    searched = Searched.of((), (pattern,))
+    assert searched is not None
+    assert not any(map(searched._has_database, ("shop", "exam", "com", "orders")))
+
+
+def test_an_index_rules_out_no_file_of_a_database_with_a_dot(tmp_path: Path) -> None:
+    files = [
+        log_file(1, (1, 2), database="example.com"),
+        log_file(2, (3,), before=[(7, 2)], database="b"),
+        log_file(3, (), before=[(7, 3)]),
+    ]
+    archive(tmp_path / "log", *files)
+    assert [each.fault for each in make_index(str(tmp_path / "log"), InProcess())] == ["", ""]
+    found, said = shown(tmp_path / "log", tables=("example.com.t",))
+    assert [line["seqno"] for line in found] == [1, 2]
+    assert "not read, by the archive's index: 1 file (binlog.000002)" in said
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,19 @@ INTEGERS = {"tiny": 1, "short": 2, "int24": 3, "long": 4, "longlong": 8}
 TEXTS = ("varchar-255", "varchar-256", "char-80", "char-1020")
 
 
-def log_of(column: Column, values: list[bytes | None], kind: int = T.WRITE_ROWS_V1) -> bytes:
+SIGNS = b"\x01\x01"
+"""Of the numbers of a table: this many bytes of optional metadata, highest bit first."""
+BINARY, LATIN1, UTF16, UTF8MB4 = 63, 8, 54, 45
+OPTIONAL = {
+    "nothing": b"",
+    "unsigned": SIGNS + b"\xc0",
+    "signed": SIGNS + b"\x00",
+    **{f"collation {each}": SIGNS + b"\x00\x02\x01" + bytes((each,)) for each in (BINARY, LATIN1, UTF16, UTF8MB4)},
+}
+"""What ``binlog_row_metadata`` adds."""
+
+
+def log_of(column: Column, values: list[bytes | None], kind: int = T.WRITE_ROWS_V1, optional: bytes = b"") -> bytes:
     """Transactions of a row each, of a table with the column and an integer behind it."""
     columns, both = (column, EVERY_COLUMN["long"]), [True, True]
     found = []
@@ -38,7 +50,7 @@ def log_of(column: Column, values: list[bytes | None], kind: int = T.WRITE_ROWS_
         found.append(
             (
                 mariadb_gtid(number, IN_TRANSACTION),
-                wire(T.TABLE_MAP, table_map_body(1, columns, "shop")),
+                wire(T.TABLE_MAP, table_map_body(1, columns, "shop", optional)),
                 wire(kind, rows_body(kind, 1, 2, bitmaps, data)),
                 XID,
             )
@@ -75,13 +87,14 @@ def value(column: Column, choose: random.Random) -> bytes:
     return bytes(choose.randint(0x20, 0x7E) for _ in range(size)) if choose.random() < 0.9 else choose.randbytes(size)
 
 
+@pytest.mark.parametrize("optional", OPTIONAL.values(), ids=OPTIONAL)
 @pytest.mark.parametrize("name", EVERY_COLUMN)
-def test_each_value_that_is_printed_may_be_there(name: str) -> None:
+def test_each_value_that_is_printed_may_be_there(name: str, optional: bytes) -> None:
     column, choose = EVERY_COLUMN[name], random.Random(name)
     for kind in (T.WRITE_ROWS_V1, T.UPDATE_ROWS_V1):
         for with_null in (False, True):
             values: list[bytes | None] = [value(column, choose) for _ in range(60)]
-            log = log_of(column, [*values, None] if with_null else values, kind)
+            log = log_of(column, [*values, None] if with_null else values, kind, optional)
             try:
                 seen = printed(log)
             except (BinlogError, UnsupportedEventError, ValueError):
@@ -89,6 +102,15 @@ def test_each_value_that_is_printed_may_be_there(name: str) -> None:
                 continue
             keys = filter_of(log)
             assert [each for each in seen if not keys.may_have("SHOP.t", each)] == []
+
+
+def test_a_value_of_fixed_length_is_printed_with_the_zeros_that_the_log_leaves_out() -> None:
+    log = log_of(EVERY_COLUMN["char-80"], [b"AB12"], optional=OPTIONAL[f"collation {BINARY}"])
+    [value] = printed(log)
+    assert value == f"X'{b'AB12'.ljust(80, bytes(1)).hex().upper()}'"
+    assert filter_of(log).may_have("shop.t", value)
+    texts = filter_of(log_of(EVERY_COLUMN["char-80"], [b"AB12"], optional=OPTIONAL[f"collation {UTF8MB4}"]))
+    assert [texts.may_have("shop.t", each) for each in ("AB12", "AB13")] == [True, False]
 
 
 @pytest.mark.parametrize("name", [*INTEGERS, *TEXTS])

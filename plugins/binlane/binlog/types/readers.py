@@ -97,9 +97,15 @@ def characters(column: ReadColumn, text: bool) -> Reader:
     return lambda data: data if (found := decode_text(data, column.charset)) is None else found
 
 
+def gets_zeros_back(charset: str | None) -> bool:
+    """Whether a column of fixed length is read with more bytes than the log has of it: as BINARY, whose trailing zeros
+    the log leaves out. Without a character set in the log nobody knows."""
+    return charset == BINARY
+
+
 def padded_characters(column: ReadColumn, text: bool) -> Reader:
     """CHAR and BINARY: the log has no trailing spaces and zeros; BINARY gets its zeros back."""
-    if column.charset != BINARY:
+    if not gets_zeros_back(column.charset):
         return characters(column, text)
     length = char_length(column.metadata)
     return lambda data: data.ljust(length, b"\0")

@@ -128,7 +128,7 @@ def inspect_files(
 ) -> None:
     """Print every transaction, or those that ``searched`` shows, and what is missing between the files. Raises
     BinlogError for a damaged file, ConfigError for a missing one; of several, each one's error is printed, and an error
-    that names them is raised.
+    that names them is raised. Raises ConfigError for rows that do not have a column that was asked for.
     """
     seqno, unread, passed = 0, list[str](), list[str]()
     sequence = FileSequence(
@@ -152,7 +152,7 @@ def inspect_files(
                     if (
                         searched is not None
                         and line.refused is None
-                        and not searched.shows(parts, contents.of(transaction))
+                        and not searched.shows(parts, contents.of(transaction), path.name)
                     ):
                         continue
                     _print(line, transaction, log, detail, out, known, searched, as_json=as_json)
@@ -171,6 +171,8 @@ def inspect_files(
             f"{len(unread)} of {plural(len(paths), 'file')} cannot be read to the end: {', '.join(unread)}: what is "
             "listed lacks their transactions, from the place on that each one's error above names"
         )
+    if searched is not None:
+        searched.require_columns()
 
 
 def _print(

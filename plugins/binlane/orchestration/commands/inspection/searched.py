@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from binlane.binlog.row_values import Absent, Image
+from binlane.binlog.types.columns import Column
 from binlane.errors import BinlogError, ConfigError, SourceError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
@@ -26,6 +27,8 @@ from binlane.sql.parse.facts import StatementFacts, StatementKind
 _GLOB: Final = frozenset("*?[")
 _FIRST: Final = "@1"
 """The column that the filter of a file's keys knows."""
+_MOST_SHOWN: Final = 8
+"""Columns of a table that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,12 @@ class Searched:
     """Columns and values that a row has, before or behind a change, all of them."""
     _indexes: dict[Path, ArchiveIndex | None] = field(default_factory=dict)
     """By folder; None for one that is no archive of one log."""
+    _noted: dict[str, tuple[Column, ...]] = field(default_factory=dict)
+    """The columns that were looked at last, by table."""
+    _found: set[str] = field(default_factory=set)
+    """Columns of ``values`` that a table has had."""
+    _lacking: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    """Table and column of ``values`` that it has not had: in which file, and its columns there."""
 
     @classmethod
     def of(cls, databases: Sequence[str], tables: Sequence[str], where: Sequence[str] = ()) -> Searched | None:
@@ -57,9 +66,10 @@ class Searched:
             return None
         return cls(tuple(map(lower, databases)), tuple(map(lower, tables)), values)
 
-    def shows(self, parts: Iterable[Part], shown: Iterable[Shown]) -> bool:
+    def shows(self, parts: Iterable[Part], shown: Iterable[Shown], file: str = "") -> bool:
         """Whether a transaction may concern what was asked for. A statement that is not read may concern anything.
-        ``shown``: what is inside of it, with values as text. Raises BinlogError for rows that cannot be decoded."""
+        ``shown``: what is inside of it, with values as text; ``file``: the log's. Raises BinlogError for rows that
+        cannot be decoded."""
         are_there = False
         for part in parts:
             if isinstance(part, StatementPart) and self._may_concern(part.facts):
@@ -67,21 +77,48 @@ class Searched:
             are_there |= isinstance(part, RowsPart) and self.has_table(part.table.key)
         if not are_there or not self.values:
             return are_there
-        return any(not isinstance(one, LoggedStatement) and self._is_asked_for(one) for one in shown)
+        return any(not isinstance(one, LoggedStatement) and self._is_asked_for(one, file) for one in shown)
+
+    def require_columns(self) -> None:
+        """To be called behind the last file. Raises ConfigError if rows that were looked at have no column of a name
+        that was asked for: whether they have its value is not known."""
+        is_one = all(_GLOB.isdisjoint(each) for each in self.tables)
+        for (table, column), (file, columns) in sorted(self._lacking.items()):
+            # of several tables each may have other columns, if their names are known
+            if _without_names(columns) or is_one or column not in self._found:
+                raise ConfigError(
+                    f"--where: expected the column {column!r} in {table}, found {_listed(columns)} in {file}: rows of "
+                    f"this table were not searched there; name the column by its number (--where {_FIRST}=..), or name "
+                    "with --channel a channel whose target has the table as it was logged"
+                )
 
     def rows_of(self, shown: Iterable[Shown], others: Iterable[Shown]) -> Iterator[Shown]:
         """Of ``others``, which are the same changes and statements in another form or in the same: the row changes that
         were asked for, and all statements. ``shown``: with values as text."""
         return (other for one, other in zip(shown, others, strict=True) if self._is_asked_for(one))
 
-    def _is_asked_for(self, shown: Shown) -> bool:
+    def _is_asked_for(self, shown: Shown, file: str = "") -> bool:
         if isinstance(shown, LoggedStatement):
             return True
         table, change = shown
         if not self.has_table(TableKey(table.table.database, table.table.table)):
             return False
+        if not self.values:
+            return True
+        self._note_columns(table, file)
         images = (image for image in (change.before, change.after) if image is not None)
-        return not self.values or any(self._fits(table, image) for image in images)
+        return any(self._fits(table, image) for image in images)
+
+    def _note_columns(self, table: LoggedTable, file: str) -> None:
+        if self._noted.get(table.name) is table.columns:
+            return
+        self._noted[table.name] = table.columns
+        columns = tuple(column.label for column in table.columns)
+        for wanted, _ in self.values:
+            if wanted in columns or wanted in (f"@{number}" for number in range(1, len(columns) + 1)):
+                self._found.add(wanted)
+            elif (key := (table.name, wanted)) not in self._lacking or _without_names(columns):
+                self._lacking[key] = file, columns
 
     def _fits(self, table: LoggedTable, image: Image) -> bool:
         texts = dict[str, tuple[str, ...]]()
@@ -108,10 +145,15 @@ class Searched:
     def _has_database(self, database: str) -> bool:
         """Whether something of the database was asked for."""
         name = lower(database)
-        return any(fnmatchcase(name, each) for each in self._of_databases())
+        return any(fnmatchcase(name, each) for each in self.databases) or any(
+            _may_begin(f"{name}.", each) for each in self.tables
+        )
 
-    def _of_databases(self) -> tuple[str, ...]:
-        return (*self.databases, *(each.partition(".")[0] for each in self.tables))
+    def _plain_databases(self) -> frozenset[str]:
+        """Databases that were asked for by their whole names. In ``a.b.c`` it is not known which dot ends one."""
+        plain = [each for each in self.tables if _GLOB.isdisjoint(each)]
+        parts = (each[:at] for each in plain for at, sign in enumerate(each) if sign == "." and at)
+        return frozenset((*(each for each in self.databases if _GLOB.isdisjoint(each)), *parts))
 
     def passed_over(self, path: Path) -> IndexedFile | None:
         """The index of a file in which nothing of this is; None if there is none, or it is not this file's."""
@@ -121,7 +163,7 @@ class Searched:
         source, found = ArchiveSource(str(path.absolute().parent)), index.of_stored(path.name)
         if found is None or found.of_any:
             return None
-        plain = frozenset(each for each in self._of_databases() if _GLOB.isdisjoint(each))
+        plain = self._plain_databases()
         if any(map(self._has_database, found.names)):
             if self._may_have_row(index, found):
                 return None
@@ -150,3 +192,18 @@ class Searched:
                 found = None
             self._indexes[folder] = None if found is None or found.is_empty else found
         return self._indexes[folder]
+
+
+def _may_begin(text: str, pattern: str) -> bool:
+    """Whether a pattern holds for some text that begins with ``text``."""
+    return any(fnmatchcase(text, pattern[:end]) for end in range(1, len(pattern) + 1))
+
+
+def _without_names(columns: Iterable[str]) -> bool:
+    """Whether a column is known by its number alone."""
+    return any(each.startswith("@") for each in columns)
+
+
+def _listed(columns: Sequence[str]) -> str:
+    shown = ", ".join(columns[:_MOST_SHOWN])
+    return f"{shown} .. ({len(columns)} columns)" if len(columns) > _MOST_SHOWN else shown
