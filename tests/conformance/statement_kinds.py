@@ -251,7 +251,7 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
     ),
     supported(
         "CREATE and ALTER EVENT",
-        "executed with DISABLE ON SLAVE: events run on the source alone",
+        "executed with DISABLE ON SLAVE, or DISABLE if it says so: events run on the source alone",
         f"{proofs.SESSION}::test_an_event_statement_is_disabled_on_the_target",
         f"{proofs.SESSION}::test_the_server_shows_replicated_events_as_disabled",
     ),

@@ -16,7 +16,8 @@ from typing import Final
 
 import pymysql
 
-from binlane.binlog.types.literals import identifier, quoted
+from binlane.binlog.types.literals import quoted
+from binlane.bootstrap.scheduled_events import running_events
 from binlane.bootstrap.sessions import Session
 from binlane.errors import ConfigError, PrecheckError
 from binlane.lazy_dataclass import dataclass
@@ -357,23 +358,11 @@ def _lacks(recorded: CopyPlace, target: Session, includes: Callable[[str], bool]
 
 
 def _enabled_events(target: Session, includes: Callable[[str], bool]) -> list[str]:
-    """Events that would change the target by themselves, as they do on the source. ALTER EVENT without a definer would
-    make whoever runs it the definer."""
-    rows = target.texts(
-        "SELECT event_schema, event_name, definer FROM information_schema.events WHERE status = 'ENABLED'"
-    )
-    found = [row for row in rows if includes(row[0])]
+    """Events that would change the target by themselves, as they do on the source."""
+    found = [each for each in running_events(target) if includes(each.database)]
     return [
-        f"target: event {database}.{name}: expected disabled as on a replica; "
-        f"ALTER DEFINER = {_account(definer)} EVENT {identifier(database)}.{identifier(name)} {DISABLED}"
-        for database, name, definer in found[:_SHOWN]
+        f"target: event {each}: expected disabled as on a replica; {each.altered(DISABLED)}" for each in found[:_SHOWN]
     ] + [f"target: and {len(found) - _SHOWN} more events"] * (len(found) > _SHOWN)
-
-
-def _account(definer: str) -> str:
-    """``user@host`` as a statement names it; a role of MariaDB has no host."""
-    user, _, host = definer.rpartition("@")
-    return f"{quoted(user)}@{quoted(host)}" if user and host else quoted(user or host)
 
 
 def _named(names: Collection[str]) -> str:

@@ -28,6 +28,7 @@ from binlane.bootstrap.definition_copy import (
     read_as_it_is,
     read_definition,
 )
+from binlane.bootstrap.scheduled_events import stopped_events
 from binlane.bootstrap.sessions import Session
 from binlane.errors import PrecheckError, TargetError
 from binlane.model import Flavor, SchemaObject
@@ -243,7 +244,7 @@ def put_back(
     session: Session, kept: Mapping[str, str], recorded: tuple[ProgramText, ...], present: tuple[ProgramText, ...]
 ) -> list[str]:
     """Make the former databases' triggers and events anew that an attempt has dropped before it was killed; messages
-    about events, which are disabled. ``present``: those that are there."""
+    about those events that ran, and are disabled. ``present``: those that are there."""
     former = former_programs(recorded, present)
     kinds = {each.kind for each in former if each not in present}
     finals = {name: database for database, name in kept.items()}
@@ -256,11 +257,11 @@ def put_back(
         drop(session, each.schema_object)
     for each in definitions:
         make(session, each)
+    events = {(each.database, each.name) for each in definitions if each.kind == "EVENT"}
     return [
-        f"event {each.database}.{each.name}, which an attempt had dropped, is there again, disabled: ALTER EVENT "
-        f"{_of(each.schema_object)} ENABLE"
-        for each in definitions
-        if each.kind == "EVENT"
+        f"event {each}, which an attempt had dropped, is there again, disabled: {each.altered('ENABLE')}"
+        for each in (stopped_events(session) if events else ())
+        if (each.database, each.name) in events
     ]
 
 

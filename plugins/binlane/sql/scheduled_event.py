@@ -1,6 +1,8 @@
 """CREATE EVENT and ALTER EVENT are executed with DISABLE ON SLAVE, as a replica does it.
 
 Otherwise the event would run on both servers, and its changes on the source would arrive through the log as well.
+One that says DISABLE stays so, other than on a replica: the target alone keeps which events ran on the source, for
+whoever puts it in the source's place. (ALTER EVENT without a status gets DISABLE ON SLAVE, whatever the event had.)
 A server evaluates the schedule when the event is made or altered, in the session that does it (``init_execute_at()``
 and its like in ``Event_parse_data`` of both families). So it may call functions of times, numbers and texts alone: no
 lock of the session is given up there, nothing waits, and no function of a library runs.
@@ -60,8 +62,8 @@ def disabled(statement: bytes, charset: str, dialect: Dialect) -> bytes:
             "would run when it makes the event; give the event a schedule of literals on the source, and take a window "
             "that begins behind this one, or make it on the target by hand and leave this one out (binlane skip)"
         )
-    start, end = _place_of_status(tokens, _name_end(tokens, keyword))
-    return statement[:start] + f" {DISABLED} ".encode() + statement[end:]
+    place = _place_of_status(tokens, _name_end(tokens, keyword))
+    return statement if place is None else statement[: place[0]] + f" {DISABLED} ".encode() + statement[place[1] :]
 
 
 def schedule_call(statement: bytes, charset: str, dialect: Dialect) -> str | None:
@@ -134,12 +136,13 @@ def _name_end(tokens: list[_Token], keyword: int) -> int:
     return at + (3 if at + 1 < len(tokens) and is_symbol(tokens[at + 1].token, ".") else 1)
 
 
-def _place_of_status(tokens: list[_Token], begin: int) -> tuple[int, int]:
-    """Begin and end of the text that the status replaces: by the grammar behind the schedule, before COMMENT and DO.
-    ``begin``: the index behind the event's name."""
+def _place_of_status(tokens: list[_Token], begin: int) -> tuple[int, int] | None:
+    """Begin and end of the text that the status replaces: by the grammar behind the schedule, before COMMENT and DO;
+    None if it is DISABLE, which stays. ``begin``: the index behind the event's name."""
     depth = 0
     insert_at = tokens[-1].end if tokens[-1].token.text != ";" else tokens[-1].start
-    removed: tuple[int, int] | None = None
+    removed = list[tuple[int, int]]()
+    is_off = False
     for at, token in enumerate(tokens[begin:], begin):
         depth += is_symbol(token.token, "(") - is_symbol(token.token, ")")
         if depth or _is_new_name(tokens, at):
@@ -148,8 +151,11 @@ def _place_of_status(tokens: list[_Token], begin: int) -> tuple[int, int]:
             insert_at = token.start
             break
         if token.is_word("ENABLE", "DISABLE"):
-            removed = (token.start, _status_end(tokens, at))
-    return (insert_at, insert_at) if removed is None else removed
+            removed.append((token.start, _status_end(tokens, at)))
+            is_off = token.is_word("DISABLE") and removed == [(token.start, token.end)]
+    if is_off:
+        return None
+    return removed[-1] if removed else (insert_at, insert_at)
 
 
 def _is_new_name(tokens: list[_Token], at: int) -> bool:

@@ -151,6 +151,7 @@ EVENTS = [
         "begin do 1; end",
     ),
     ("ALTER EVENT e ENABLE", f"ALTER EVENT e  {OFF} "),
+    ("ALTER EVENT e DISABLE COMMENT 'x'", "ALTER EVENT e DISABLE COMMENT 'x'"),
     ("ALTER EVENT e DISABLE ON REPLICA COMMENT 'x'", f"ALTER EVENT e  {OFF}  COMMENT 'x'"),
     ("ALTER EVENT comment RENAME TO enable", f"ALTER EVENT comment RENAME TO enable {OFF} "),
     ("CREATE /*!50117 DEFINER=x@y */ EVENT e /* do */ ON SCHEDULE EVERY 1 DAY -- do\n DO SELECT ')'",
@@ -187,6 +188,12 @@ def test_the_server_shows_replicated_events_as_disabled(pair: Pair, session: Lan
     )
     run(session, "ALTER EVENT e ENABLE")
     run(session, "ALTER EVENT e RENAME TO f")
-    [(name, status)] = pair.rows("SELECT event_name, status FROM information_schema.events WHERE event_schema = 'shop'")
+    shown = "SELECT event_name, status FROM information_schema.events WHERE event_schema = 'shop'"
+    [(name, status)] = pair.rows(shown)
     assert name == "f"
     assert status in ("SLAVESIDE_DISABLED", "REPLICA_SIDE_DISABLED")
+    # what did not run on the source can be told from what did
+    run(session, "ALTER EVENT f DISABLE")
+    assert pair.rows(shown) == [("f", "DISABLED")]
+    run(session, "ALTER EVENT f ENABLE")
+    assert pair.rows(shown) == [("f", status)]

@@ -130,6 +130,44 @@ def test_a_database_is_replaced_and_the_former_one_is_kept(
     assert scene.databases() == {"back", "back_replaced", "back_replaced_2"}
 
 
+@pytest.mark.parametrize("flavor", list(Flavor))
+def test_the_events_that_ran_are_named_and_no_others(
+    flavor: Flavor, channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    idle = "CREATE EVENT {} ON SCHEDULE EVERY 1 DAY DISABLE DO DELETE FROM a WHERE id < 0"
+    scene = scene_of(channel_of(flavor.value, flavor.value), also=(idle.format("idle"),))
+    target = scene.channel.target
+    former_of(scene)
+    run_on(target, "USE back", idle.format("former_idle"), log=False)
+    assert scene.restore("--replace", "--json", base="one.sql") == 0
+    assert answer(capsys)["events"].startswith("back.e: enabled there; ")
+    assert scene.restore("--replace", base="one.sql") == 0
+    assert "events" in capsys.readouterr().out.split("digest")[0]
+    with pytest.MonkeyPatch.context() as patch:
+        # killed when the former events are gone: the next attempt makes them again
+        patch.setattr(replacement, "give_back", lambda *_: None)
+        patch.setattr(replacement, "moved", lambda each, new: f"{moved(each, new)}, back.gone TO {new}.gone")
+        assert scene.restore("r1", "--replace", "--yes", base="one.sql") != 0
+    events = "SELECT event_name, status FROM information_schema.events WHERE event_schema = %s ORDER BY 1"
+    assert target.query(events, ("back",)) == []
+    capsys.readouterr()
+    assert scene.channel.cli("restore", "--continue", "r1") == 0, capsys.readouterr().err
+    said = " ".join(capsys.readouterr().out.split())
+    enable = f"ALTER DEFINER = '{scene.source.user}'@'%' EVENT `back`.`e` ENABLE"
+    assert f"event back.e, which an attempt had dropped, is there again, disabled: {enable} " in said
+    assert f"run again behind: {enable}; one that was disabled there stays so" in said
+    assert "events that ran in the former back, and are disabled in back_replaced: back_replaced.e what" in said
+    assert "idle" not in said
+    stopped, off = ("e", target.query(events, ("back",))[0][1]), "DISABLED"
+    assert stopped[1] in ("SLAVESIDE_DISABLED", "REPLICA_SIDE_DISABLED")
+    assert target.query(events, ("back",)) == [stopped, ("idle", off)]
+    assert target.query(events, ("back_replaced",)) == [stopped, ("former_idle", off)]
+    run_on(target, enable, log=False)
+    assert target.query(events, ("back",)) == [("e", "ENABLED"), ("idle", off)]
+    assert scene.channel.cli("restore", "--continue", "r1", "--json") == 0
+    assert enable not in " ".join(answer(capsys)["notes"])
+
+
 def test_what_cannot_be_replaced_is_refused_by_name(channel: Channel, capsys: pytest.CaptureFixture[str]) -> None:
     scene, target = scene_of(channel), channel.target
     former_of(scene)

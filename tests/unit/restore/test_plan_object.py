@@ -34,6 +34,7 @@ def test_no_password_of_the_log_is_in_it(sql: str) -> None:
         dump=None,
         beliefs=(),
         is_extension=False,
+        events="",
     )
     found = plan_object(plan)
     assert "Aa-12345" not in json.dumps(found)

@@ -65,6 +65,33 @@ def test_what_the_target_takes_for_a_comment_or_a_string_hides_no_status(
     assert found == statement.replace("ENABLE", status, 1)
 
 
+@pytest.mark.parametrize("flavor", list(Flavor))
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE EVENT e ON SCHEDULE EVERY 1 DAY ON COMPLETION PRESERVE DISABLE COMMENT 'ENABLE' DO SELECT 'ENABLE'",
+        "ALTER EVENT e DISABLE",
+        "ALTER EVENT enable DISABLE RENAME TO enable",
+        "alter event e disable /* ENABLE */ do select 1",
+    ],
+)
+def test_an_event_that_the_source_has_disabled_stays_so(statement: str, flavor: Flavor) -> None:
+    """Which events ran on the source, the target alone keeps."""
+    assert disabled(statement.encode(), "utf8mb4", Dialect(flavor)) == statement.encode()
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("ALTER EVENT e ENABLE DISABLE", "ALTER EVENT e ENABLE  DISABLE ON SLAVE "),
+        ("ALTER EVENT e DISABLE ENABLE", "ALTER EVENT e DISABLE  DISABLE ON SLAVE "),
+        ("ALTER EVENT e DISABLE ON SLAVE", "ALTER EVENT e  DISABLE ON SLAVE "),
+    ],
+)
+def test_a_text_with_two_statuses_is_none_that_is_disabled(statement: str, expected: str) -> None:
+    assert disabled(statement.encode(), "utf8mb4", Dialect(Flavor.MARIADB)).decode() == expected
+
+
 CALLS = {
     "AT CURRENT_TIMESTAMP + INTERVAL 1 + 0*RELEASE_ALL_LOCKS() DAY": "RELEASE_ALL_LOCKS()",
     "AT sys_eval('id')": "sys_eval()",

@@ -74,6 +74,7 @@ from binlane.restore.final_names import (
 from binlane.restore.inexact_columns import inexact_notices
 from binlane.restore.moved_tables import require_movable
 from binlane.restore.replacement import change_places, have_changed_places, put_back, require_places
+from binlane.restore.restored_events import event_notes
 from binlane.safe_text import one_line
 from binlane.servers.engines import engine_of
 from binlane.servers.variables import version_number
@@ -328,7 +329,8 @@ def _to_the_end(running: _Running, *, as_json: bool) -> View:
             with doing(f"restore {name}: {found.stage}"):
                 _STAGES[found.stage](running, found, session)
             found = running.read()
-        notes = running.notes
+        finals = {final for _, final in found.definition.databases}
+        notes = [*running.notes, *event_notes(session, finals, dict(found.definition.replaced))]
         with engine_of(running.endpoints.target).connect() as connection:
             mark = read_channel(connection, name).watermark
     databases = ", ".join(f"{final} (from {old})" for old, final in found.definition.databases)

@@ -45,6 +45,7 @@ from binlane.restore.inexact_columns import InexactTable, inexact_notices
 from binlane.restore.log_scan import LogScan, scan
 from binlane.restore.logged_transactions import LoggedTransaction
 from binlane.restore.replacement import kept_name, require_replaceable, stored_foreign_keys
+from binlane.restore.restored_events import events_that_stop
 from binlane.restore.ruled_out import RuledOut
 from binlane.safe_text import shown
 from binlane.servers.engines import engine_of
@@ -158,6 +159,8 @@ class RestorePlan:
     """What the account cannot see, and the plan believes."""
     is_extension: bool = False
     """Of a complete restore, whose databases have their final names."""
+    events: str = ""
+    """What becomes of the events that run in the databases that are replaced."""
 
     @property
     def facts(self) -> PlanFacts:
@@ -248,7 +251,10 @@ def plan_restore(request: RestoreRequest, channels: Path, resolve: Resolver | No
         digest=_of_base(dump)[1],
         definers=() if recorded is None else tuple(sorted(recorded.definers)),
     )
-    return RestorePlan(name, file, text, channel, endpoints, definition, found, recorded, beliefs=beliefs)
+    events = _events(endpoints, replaced)
+    return RestorePlan(
+        name, file, text, channel, endpoints, definition, found, recorded, beliefs=beliefs, events=events
+    )
 
 
 def _require_own_name(name: str, channels: Path) -> None:
@@ -449,6 +455,15 @@ def _replaced(endpoints: Endpoints, names: tuple[tuple[str, str], ...]) -> tuple
     return found
 
 
+def _events(endpoints: Endpoints, replaced: tuple[tuple[str, str], ...]) -> str:
+    """What becomes of the events of the databases that are replaced."""
+    target = endpoints.target
+    if not replaced:
+        return ""
+    with target_errors(str(target)), contextlib.closing(write_session(target)) as session:
+        return events_that_stop(session, dict(replaced))
+
+
 def require_replaceable_now(
     session: Session,
     target: Endpoint,
@@ -598,6 +613,8 @@ def plan_view(plan: RestorePlan) -> list[Grid]:
             f"{final}: its tables, with all that is written to them until then, and its programs are kept as {kept} "
             f"until `binlane restore --drop-replaced {plan.name}`; all tables change places in one statement",
         )
+    if plan.events:
+        grid.row("events", plan.events)
     for each in plan.beliefs:
         grid.row("believed", each)
     if definition.tables:
@@ -697,6 +714,7 @@ def plan_object(plan: RestorePlan) -> Mapping[str, Any]:
             for old, final in definition.databases
         },
         "replaces": dict(definition.replaced),
+        "events": plan.events or None,
         "believed": [*plan.beliefs],
         "tables": [*definition.tables] or None,
         "base": definition.base or None,
