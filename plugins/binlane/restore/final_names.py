@@ -122,21 +122,27 @@ def present_databases(session: Session) -> frozenset[str]:
 
 def move(
     session: Session,
+    reader: Callable[[], Session],
     databases: Mapping[str, str],
     replaced: Collection[str],
     programs: RestorePrograms,
     on: str,
 ) -> list[str]:
     """Move what is still in the unfinished ``databases``; messages about views that could not be made. ``replaced``:
-    final names whose tables are there. ``on``: how the restore goes on behind an error."""
+    final names whose tables are there. ``reader`` opens a session as ``definition_session``; ``on``: how the restore
+    goes on behind an error."""
     present = present_databases(session)
     left = {old: new for old, new in databases.items() if old in present}
     if not left:
         # an attempt was killed behind its last statement
         return []
+    tables_of = {database for database, _ in programs.tables}
     if waits(session, left):
         own = moved_before(session, left, programs.tables)
         _require_empty(session, {*left.values()} - {*replaced}, own, on)
+    elif bare := {*left.values()} - {*replaced} - tables_of:
+        # no table tells whether an attempt has come further
+        _require_empty(session, bare, (), on, _made_before(reader, bare, programs.texts))
     for old, new in left.items():
         if new not in present:
             statement = read_definition(session, SchemaObject("database", old, "")).statement
@@ -185,11 +191,30 @@ def moved_before(
     return frozenset(tables).difference(left).intersection(there)
 
 
-def _require_empty(session: Session, names: Collection[str], own: Collection[tuple[str, str]], on: str) -> None:
-    """Raises PrecheckError if somebody has put something under a final name since the windows ended. ``own``: tables
-    of the restore that are there."""
-    others = (each for each in contents(session, names) if (each.database, each.name) not in own)
-    if found := sorted(others, key=str):
+def _made_before(
+    reader: Callable[[], Session], databases: Collection[str], texts: Collection[ProgramText]
+) -> frozenset[SchemaObject]:
+    """What is in the ``databases`` and is, to the letter, what the restore makes there: an attempt that was killed has
+    made it. Raises PrecheckError for what the account may not see."""
+    with contextlib.closing(reader()) as session:
+        found = read_programs(session, databases, ())
+    there = {(each.kind, each.database, each.name, carried(each.statement, each.client)) for each in found}
+    made = [each for each in texts if (each.kind, each.database, each.name, each.statement) in there]
+    return frozenset(SchemaObject(each.kind.lower(), each.database, each.name) for each in made)
+
+
+def _require_empty(
+    session: Session,
+    names: Collection[str],
+    tables: Collection[tuple[str, str]],
+    on: str,
+    programs: Collection[SchemaObject] = (),
+) -> None:
+    """Raises PrecheckError if somebody has put something under a final name since the windows ended. ``tables`` and
+    ``programs``: those of the restore that are there."""
+    there = contents(session, names)
+    own = {each for each in there if is_moved(each) and (each.database, each.name) in tables}
+    if found := sorted(there - own - {*programs}, key=str):
         one = found[0]
         raise PrecheckError(
             f"target: database {one.database}: expected no database of this name, or an empty one, found {one.kind} "

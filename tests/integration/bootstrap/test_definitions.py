@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,10 +11,11 @@ import pytest
 from binlane.bootstrap import broken_views
 from binlane.bootstrap.broken_views import StandIns, ViewText
 from binlane.bootstrap.definition_copy import Definition, make, make_behind_rows, read_programs, read_tables
-from binlane.bootstrap.sessions import Session, read_session, write_session
-from binlane.errors import SourceError, TargetError, TargetUnavailableError
+from binlane.bootstrap.sessions import Session, definition_session, read_session, write_session
+from binlane.errors import PrecheckError, SourceError, TargetError, TargetUnavailableError
 from binlane.model import TableKey
-from binlane.restore.final_names import move
+from binlane.restore import final_names
+from binlane.restore.final_names import move, read_final_programs
 from binlane.sessions.pins import WRITE_MODE
 from binlane.state.records.restores import RestorePrograms
 from tests.integration.bootstrap.conftest import either
@@ -276,7 +278,44 @@ def test_the_default_that_a_killed_move_has_left_is_corrected_by_the_next_one(ei
         log=False,
     )
     session = write_session(either.endpoints.target)
-    assert move(session, {"hidden": "app"}, (), RestorePrograms((), (), ()), "again") == []
+    reader = partial(definition_session, either.endpoints.target)
+    assert move(session, reader, {"hidden": "app"}, (), RestorePrograms((), (), ()), "again") == []
     default = "SELECT default_collation_name FROM information_schema.schemata WHERE schema_name = 'app'"
     assert either.target.query(default) == [("utf8mb4_bin",)]
     assert either.target.query("SHOW TABLES FROM app") == [("t",)]
+
+
+def test_what_somebody_has_made_under_the_final_name_of_a_database_without_tables_stays(either: Channel) -> None:
+    """No table tells there whether an attempt that was killed has come further: its programs do."""
+    run_on(
+        either.target,
+        "CREATE DATABASE hidden",
+        "CREATE VIEW hidden.v AS SELECT 1 AS a",
+        "CREATE PROCEDURE hidden.p() SELECT 'restored', ';'",
+        "CREATE FUNCTION hidden.f(x INT) RETURNS INT DETERMINISTIC RETURN x + 1",
+        "CREATE EVENT hidden.e ON SCHEDULE EVERY 1 DAY DISABLE DO SELECT 1",
+        "CREATE DATABASE app",
+        log=False,
+    )
+    session, reader = write_session(either.endpoints.target), partial(definition_session, either.endpoints.target)
+    programs = RestorePrograms(read_final_programs(reader, {"hidden": "app"}, only_triggers=False), (), ())
+    assert len(programs.texts) == 4
+    theirs = {
+        "CREATE PROCEDURE app.p() SELECT 'theirs'": "procedure app.p",
+        "CREATE FUNCTION app.p(x INT) RETURNS INT DETERMINISTIC RETURN x": "function app.p",
+        "CREATE VIEW app.p AS SELECT 3 AS a": "view app.p",
+    }
+    for made, said in theirs.items():
+        run_on(either.target, made, log=False)
+        with pytest.raises(PrecheckError, match=f"found {said}: somebody has made it"):
+            move(session, reader, {"hidden": "app"}, (), programs, "again")
+        run_on(either.target, f"DROP {said}", log=False)
+    with pytest.MonkeyPatch.context() as patch:
+        # killed behind the programs: they are this restore's
+        patch.setattr(final_names, "give_options", None)
+        with pytest.raises(TypeError):
+            move(session, reader, {"hidden": "app"}, (), programs, "again")
+    assert either.target.query("SELECT app.f(1)") == [(2,)]
+    assert move(session, reader, {"hidden": "app"}, (), programs, "again") == []
+    assert either.target.query("SELECT app.f(1)") == [(2,)]
+    assert either.target.query("SHOW DATABASES LIKE 'hidden'") == []

@@ -591,7 +591,7 @@ def _replace(running: _Running, found: Restore, session: Session) -> None:
 def _move(running: _Running, found: Restore, session: Session) -> None:
     names = running.names(found)
     on = f"then `binlane restore --continue {running.name}`"
-    running.notes += move(session, names, dict(found.definition.replaced), found.programs, on)
+    running.notes += move(session, running.reader, names, dict(found.definition.replaced), found.programs, on)
     if lost := sorted({*names.values()} - present_databases(session)):
         raise ConfigError(
             f"restore {running.name}: expected database {lost[0]} on the target, found none: somebody has dropped it "
