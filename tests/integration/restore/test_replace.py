@@ -168,6 +168,49 @@ def test_the_events_that_ran_are_named_and_no_others(
     assert enable not in " ".join(answer(capsys)["notes"])
 
 
+@pytest.mark.parametrize("flavor", list(Flavor))
+def test_grants_on_single_routines_are_named_before_and_behind_the_change_of_places(
+    flavor: Flavor, channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = scene_of(channel_of(flavor.value, flavor.value))
+    target = scene.channel.target
+    former_of(scene)
+    of_f = "GRANT EXECUTE ON FUNCTION `back`.`f` TO `caller`@`%` WITH GRANT OPTION"
+    of_p = "GRANT EXECUTE, ALTER ROUTINE ON PROCEDURE `back`.`p` TO `caller`@`%`"
+    run_on(target, "USE back", "CREATE FUNCTION f(x INT) RETURNS INT DETERMINISTIC RETURN x",
+           "DROP USER IF EXISTS caller", "CREATE USER caller", of_f, of_p,
+           "GRANT SELECT ON back.a TO caller", log=False)  # fmt: skip
+    assert scene.restore("--replace", "--json", base="one.sql") == 0
+    grants = answer(capsys)["grants"]
+    assert grants.startswith("2 grants on single routines: they go with the former routines")
+    assert of_f in grants
+    assert of_p in grants
+    assert scene.restore("--replace", base="one.sql") == 0
+    assert "single routines" in " ".join(capsys.readouterr().out.split())
+    changes = replacement.change_places
+
+    def killed(*given: Any) -> Any:
+        changes(*given)
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(restoring, "change_places", killed)
+        assert scene.restore("r1", "--replace", "--yes", base="one.sql") != 0
+    run_on(target, "FLUSH PRIVILEGES", log=False)
+    left = [text for (text,) in target.query("SHOW GRANTS FOR caller")]
+    assert not [text for text in left if "EXECUTE" in text], "what is believed of DROP"
+    assert [text for text in left if "SELECT ON `back`.`a`" in text]
+    capsys.readouterr()
+    assert scene.channel.cli("restore", "--continue", "r1", "--json") == 0
+    notes = answer(capsys)["notes"]
+    assert grants in notes
+    run_on(target, of_f, log=False)
+    with target.connect(user="caller", password="") as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT back.f(1)")
+        assert cursor.fetchall() == ((2,),), "the restored one"
+    run_on(target, "DROP USER caller", log=False)
+
+
 def test_what_cannot_be_replaced_is_refused_by_name(channel: Channel, capsys: pytest.CaptureFixture[str]) -> None:
     scene, target = scene_of(channel), channel.target
     former_of(scene)

@@ -35,6 +35,7 @@ def test_no_password_of_the_log_is_in_it(sql: str) -> None:
         beliefs=(),
         is_extension=False,
         events="",
+        grants="",
     )
     found = plan_object(plan)
     assert "Aa-12345" not in json.dumps(found)

@@ -96,6 +96,8 @@ class RestorePrograms:
     """Those of the databases that are replaced, with the names under which these are kept."""
     tables: tuple[tuple[str, str], ...]
     """Database and name of the tables that get a final name: a crashed server may have moved some of them."""
+    grants: str = ""
+    """What is said at the end of the grants that go with routines of databases that are replaced."""
 
 
 @dataclass(frozen=True, slots=True)

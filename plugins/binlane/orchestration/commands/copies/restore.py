@@ -75,6 +75,7 @@ from binlane.restore.inexact_columns import inexact_notices
 from binlane.restore.moved_tables import require_movable
 from binlane.restore.replacement import change_places, have_changed_places, put_back, require_places
 from binlane.restore.restored_events import event_notes
+from binlane.restore.routine_grants import lost_grants
 from binlane.safe_text import one_line
 from binlane.servers.engines import engine_of
 from binlane.servers.variables import version_number
@@ -524,15 +525,16 @@ def _roll(running: _Running, found: Restore, session: Session) -> None:
     require_free(session, {hidden: final for hidden, final in names.items() if final not in replaced}, free)
     require_movable(session, names, on)
     texts = read_final_programs(running.reader, names, only_triggers=bool(found.definition.tables))
-    former: tuple[ProgramText, ...] = ()
+    former, grants = tuple[ProgramText, ...](), ""
     if replaced:
         require_free(session, replaced, free)
         require_places(session, names, replaced, f"`binlane restore --drop {running.name}`")
         require_replaceable_now(session, running.endpoints.target, running.name, replaced, on, _anew(running.name))
         require_movable(session, replaced, on)
         former = read_final_programs(running.reader, replaced, only_triggers=False)
+        grants = lost_grants(session, replaced)
     moving = tuple((names[each.database], each.name) for each in contents(session, names) if is_moved(each))
-    running.enter(found, REPLACING if replaced else MOVING, RestorePrograms(texts, former, moving))
+    running.enter(found, REPLACING if replaced else MOVING, RestorePrograms(texts, former, moving, grants))
 
 
 def _extend(running: _Running, found: Restore, session: Session) -> None:
@@ -582,7 +584,8 @@ def _replace(running: _Running, found: Restore, session: Session) -> None:
         require_movable(session, replaced, on)
         require_replaceable_now(session, running.endpoints.target, running.name, replaced, on, _anew(running.name))
         former = _put_back(running, found, session)
-        running.enter(found, REPLACING, replace(found.programs, former=former))
+        grants = lost_grants(session, replaced)
+        running.enter(found, REPLACING, replace(found.programs, former=former, grants=grants))
     writer = functools.partial(write_session, running.endpoints.target)
     running.notes += change_places(session, running.reader, writer, names, replaced, former, on)
     running.enter(found, MOVING)
@@ -592,6 +595,7 @@ def _move(running: _Running, found: Restore, session: Session) -> None:
     names = running.names(found)
     on = f"then `binlane restore --continue {running.name}`"
     running.notes += move(session, running.reader, names, dict(found.definition.replaced), found.programs, on)
+    running.notes += filter(None, [found.programs.grants])
     if lost := sorted({*names.values()} - present_databases(session)):
         raise ConfigError(
             f"restore {running.name}: expected database {lost[0]} on the target, found none: somebody has dropped it "

@@ -46,6 +46,7 @@ from binlane.restore.log_scan import LogScan, scan
 from binlane.restore.logged_transactions import LoggedTransaction
 from binlane.restore.replacement import kept_name, require_replaceable, stored_foreign_keys
 from binlane.restore.restored_events import events_that_stop
+from binlane.restore.routine_grants import lost_grants
 from binlane.restore.ruled_out import RuledOut
 from binlane.safe_text import shown
 from binlane.servers.engines import engine_of
@@ -161,6 +162,8 @@ class RestorePlan:
     """Of a complete restore, whose databases have their final names."""
     events: str = ""
     """What becomes of the events that run in the databases that are replaced."""
+    grants: str = ""
+    """What is said of the grants that go with routines of the databases that are replaced."""
 
     @property
     def facts(self) -> PlanFacts:
@@ -251,9 +254,9 @@ def plan_restore(request: RestoreRequest, channels: Path, resolve: Resolver | No
         digest=_of_base(dump)[1],
         definers=() if recorded is None else tuple(sorted(recorded.definers)),
     )
-    events = _events(endpoints, replaced)
+    events, grants = _stopped_and_lost(endpoints, replaced)
     return RestorePlan(
-        name, file, text, channel, endpoints, definition, found, recorded, beliefs=beliefs, events=events
+        name, file, text, channel, endpoints, definition, found, recorded, beliefs=beliefs, events=events, grants=grants
     )
 
 
@@ -455,13 +458,13 @@ def _replaced(endpoints: Endpoints, names: tuple[tuple[str, str], ...]) -> tuple
     return found
 
 
-def _events(endpoints: Endpoints, replaced: tuple[tuple[str, str], ...]) -> str:
-    """What becomes of the events of the databases that are replaced."""
+def _stopped_and_lost(endpoints: Endpoints, replaced: tuple[tuple[str, str], ...]) -> tuple[str, str]:
+    """What becomes of the events of the databases that are replaced, and of the grants on their routines."""
     target = endpoints.target
     if not replaced:
-        return ""
+        return "", ""
     with target_errors(str(target)), contextlib.closing(write_session(target)) as session:
-        return events_that_stop(session, dict(replaced))
+        return events_that_stop(session, dict(replaced)), lost_grants(session, dict(replaced))
 
 
 def require_replaceable_now(
@@ -615,6 +618,8 @@ def plan_view(plan: RestorePlan) -> list[Grid]:
         )
     if plan.events:
         grid.row("events", plan.events)
+    if plan.grants:
+        grid.row("grants", plan.grants)
     for each in plan.beliefs:
         grid.row("believed", each)
     if definition.tables:
@@ -715,6 +720,7 @@ def plan_object(plan: RestorePlan) -> Mapping[str, Any]:
         },
         "replaces": dict(definition.replaced),
         "events": plan.events or None,
+        "grants": plan.grants or None,
         "believed": [*plan.beliefs],
         "tables": [*definition.tables] or None,
         "base": definition.base or None,
