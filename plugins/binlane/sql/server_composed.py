@@ -14,9 +14,9 @@ from typing import Final
 
 from binlane.binlog.types.collations import UTF8MB4_GENERAL_CI, charset_name, collation_name
 from binlane.model import Flavor, SessionContext
-from binlane.sql.charset import has_plain_backslashes
+from binlane.sql.charset import dialect_of, has_plain_backslashes, placed
 from binlane.sql.parse.cursor import is_symbol
-from binlane.sql.parse.lexer import Unreadable
+from binlane.sql.parse.lexer import Token, Unreadable, lex
 from binlane.sql.words import words_of
 
 _FILLED_BELOW: Final = re.compile(rb"(?<=\n\)) START TRANSACTION(?=[ \n]|\Z)")
@@ -54,6 +54,23 @@ _COMPOSED_GRANT: Final = re.compile(
     rb"\s*+GRANT\b(?:" + QUOTED_PART + rb"|(?! ON )[^'`\"])* ON (?:" + QUOTED_PART + rb"|[^'`\"])*? TO '",
     re.I,
 )
+_GIVES: Final = re.compile(rb"GRANT\b", re.I)
+_REWRITES_GRANTS: Final = (5, 7, 0)
+"""MySQL's sources of this version have ``mysql_rewrite_grant``."""
+_SETS_ACCOUNT: Final = {
+    Flavor.MARIADB: re.compile(rb"SET\s+(?:PASSWORD|DEFAULT\s+ROLE)\b", re.I),
+    Flavor.MYSQL: re.compile(rb"SET\s+PASSWORD\b", re.I),
+}
+"""MySQL logs SET DEFAULT ROLE as it came, and from 5.7.6 on SET PASSWORD as ALTER USER."""
+_NO_ESCAPE: Final = rb"'[^'\\]*'"
+_UNESCAPED: Final = re.compile(
+    rb"SET PASSWORD FOR " + _NO_ESCAPE + rb"@" + _NO_ESCAPE + rb"='[0-9A-Za-z*+/=.:_$-]*'"
+    rb"|SET DEFAULT ROLE " + _NO_ESCAPE + rb" FOR " + _NO_ESCAPE + rb"@" + _NO_ESCAPE
+)
+"""MariaDB ``change_password`` and ``acl_set_default_role`` (``sql/sql_acl.cc``): ``sprintf`` with ``'%-.120s'``, so
+that a quote or a backslash of a name or a password would be one of the text. Everybody may give himself a password of
+41 characters of his choice, or of 16. The hashes of all plugins are of these letters: ``*`` and hexadecimal digits,
+base64 of ed25519, ``P0:..:..`` of parsec, ``invalid``, nothing."""
 _REWRITES: Final = (8, 0, 0)
 """From MySQL 8.0 on a GRANT of privileges has no literals, and all its names come from the server's dictionary."""
 _ANY: Final = (0, 0, 0)
@@ -156,6 +173,43 @@ def spelled_twice(sql: bytes, context: SessionContext, flavor: Flavor, *, compos
         if said is not None:
             return said
     return None
+
+
+def unlike_composed(sql: bytes, flavor: Flavor) -> str | None:
+    """What may be another statement than the source has executed, of one about an account that servers write without
+    escapes; None for any other statement, and for one that needs none."""
+    if _SETS_ACCOUNT[flavor].match(sql) is None or _UNESCAPED.fullmatch(sql) is not None:
+        return None
+    return (
+        "an account's password or role in a text that a server writes without escapes, and that is neither SET "
+        "PASSWORD FOR 'user'@'host'='hash' nor SET DEFAULT ROLE 'role' FOR 'user'@'host': what its owner has chosen "
+        "may be SQL there (skip it, and set the account's password, or its role, again on the source: SET PASSWORD "
+        "FOR .. = PASSWORD('..'))"
+    )
+
+
+def comment_in_grant(sql: bytes, context: SessionContext, flavor: Flavor, version: tuple[int, int, int]) -> str | None:
+    """What may be another GRANT than the source has executed; None for any other statement. ``sql``: as it was logged.
+
+    MySQL writes a GRANT of privileges anew, without comments; old releases write the names of columns as they are
+    (``mysql_rewrite_grant`` in ``sql/sql_rewrite.cc``), so that one can end the statement and begin a comment.
+    """
+    if flavor is not Flavor.MYSQL or version < _REWRITES_GRANTS or _GIVES.match(sql) is None:
+        return None
+    text, _, _ = placed(sql, context)
+    tokens, comments = list[Token](), list[tuple[int, int]]()
+    try:
+        lex(text, dialect_of(context, flavor), tokens, None, comments)
+    except Unreadable:
+        # such a text is refused anyway
+        return None
+    if not comments or not any(token.upper == "ON" for token in tokens):
+        return None
+    return (
+        "a GRANT of privileges with a comment, which MySQL has not written: a column's name may hide one (upgrade the "
+        "source to a release that quotes the names of columns there; for this one, skip it and run on the target what "
+        "the source has executed)"
+    )
 
 
 def hidden_clause(sql: bytes, context: SessionContext, flavor: Flavor, *, composed: bool = False) -> str | None:

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Final
 
 from binlane.choices import FilterKind
+from binlane.sql.parse.account_statements import is_about_accounts
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.parse.lexer import UNDECODED, Dialect, Token, Unreadable, lex
 from binlane.sql.parse.set_statement import clause_of
@@ -62,6 +63,8 @@ def _may_rename(words: Sequence[str]) -> bool:
 
 def _named(words: Sequence[str]) -> set[str]:
     first = words[0] if words else ""
+    if is_about_accounts(words):  # and is not read
+        return {FilterKind.ACCOUNTS}
     if first == "WITH":
         return {FilterKind.DELETE} if FilterKind.DELETE.upper() in words else set()  # reserved: it stands nowhere else
     if first == "DELETE":

@@ -32,6 +32,7 @@ READERS: Final = {
     "config/node.py": "comments of TOML",
     "plan/transaction/decode.py": "what may stand between a name of a database and the dot behind it",
     "orchestration/commands/inspection/statements.py": "prints a log for a client, which has rules of its own",
+    "sql/server_composed.py": "what a server writes behind a table that it has emptied",
     "sql/parse/shown_table.py": "which comments a SHOW CREATE TABLE may have, found by the lexer",
     "work/logged_statements.py": "forms of DML, which only save questions to the target's parser",
     "restore/definers.py": "of a dump that is searched for definers, also within the comments of a version",

@@ -6,10 +6,12 @@ import pytest
 
 from binlane.model import Flavor, SessionContext
 from binlane.sql.server_composed import (
+    comment_in_grant,
     hidden_clause,
     in_its_charset,
     is_composed_table,
     spelled_twice,
+    unlike_composed,
     without_transaction_clause,
 )
 
@@ -249,3 +251,46 @@ def test_a_function_whose_name_and_argument_are_of_two_character_sets_is_named()
         assert said is not None
         assert "function's name" in said
         assert spelled_twice(b"SELECT `a`.`o`(_latin1'\xfc')", context(LATIN1), flavor, composed=False) is None
+
+
+WITHOUT_ESCAPES = [
+    (b"SET PASSWORD FOR 'joe'@'%'='*F33AE6DD04EF4C7C1D3105568E7FB7C1EE16C937'", True),
+    (b"SET PASSWORD FOR 'joe'@'%'='60671ccd6665c43e'", True),
+    (b"SET PASSWORD FOR 'joe'@'%'='4LH+dBF+G5W2CKTyId8xR3SyDqZoQjUNUVNxx8aWbG4'", True),
+    (b"SET PASSWORD FOR 'joe'@'%'='P0:lhXyNv1cIxpB8EnTxR7JON7S:1l3rWRW1/jw45yrvYXB8eh02wzk7lcJcz4CMcWw2b+8'", True),
+    (b"SET PASSWORD FOR ''@'10.0.0.0/255.0.0.0'=''", True),
+    (b"SET PASSWORD FOR 'joe'@'%'='invalid'", True),
+    (b"SET PASSWORD FOR 'j`o\"e'@'%'='*THISISNOTAVALIDPASSWORDTHATCANBEUSEDHERE'", True),
+    (b"SET DEFAULT ROLE 'NONE' FOR 'joe'@'%'", True),
+    (b"SET DEFAULT ROLE 'o r' FOR 'joe'@'%'", True),
+    (b"SET PASSWORD FOR 'joe'@'%'='',password for 'root'@'localhost'=''", False),
+    (b"SET PASSWORD FOR 'joe'@'%'='' # '", False),
+    (b"SET PASSWORD FOR 'root'@'localhost'='' #'@'%'='*00'", False),
+    (b"SET PASSWORD FOR 'root'@'localhost'='x'   '", False),
+    (b"SET PASSWORD FOR 'joe\\'@'%'='*00'", False),
+    (b"SET PASSWORD FOR 'joe'@'%'='a b'", False),
+    (b"set password for 'joe'@'%' = app.f()", False),
+    (b"SET DEFAULT ROLE 'r' FOR 'root'@'localhost' #' FOR 'joe'@'%'", False),
+]
+
+
+@pytest.mark.parametrize(("sql", "is_rightful"), WITHOUT_ESCAPES)
+def test_an_account_s_own_text_without_escapes_is_taken_where_it_needs_none(sql: bytes, is_rightful: bool) -> None:
+    assert (unlike_composed(sql, MARIADB) is None) == is_rightful
+    # MySQL logs SET DEFAULT ROLE as its client has written it
+    assert (unlike_composed(sql, MYSQL) is None) == (is_rightful or b"ROLE" in sql)
+
+
+def test_a_comment_in_a_grant_that_mysql_has_written_is_a_column_s_name() -> None:
+    hiding = b"GRANT SELECT (a) ON other.secret TO joe#) ON `app`.`t` TO 'joe'@'%'"
+    usual = context(UTF8MB4)
+    assert comment_in_grant(hiding, usual, MYSQL, (8, 0, 3)) is not None
+    assert comment_in_grant(hiding.replace(b"#", b"-- "), usual, MYSQL, (5, 7, 20)) is not None
+    for sql, flavor, version in (
+        (hiding, MARIADB, (10, 11, 6)),
+        (hiding, MYSQL, (5, 6, 24)),
+        (b"GRANT r1 /* c */ TO joe # d ON", MYSQL, (8, 0, 3)),
+        (b"GRANT SELECT (`a#`) ON `app`.`t` TO 'joe /* '@'%'", MYSQL, (8, 0, 3)),
+        (b"REVOKE SELECT ON app.t FROM joe # d", MYSQL, (8, 0, 3)),
+    ):
+        assert comment_in_grant(sql, usual, flavor, version) is None, sql

@@ -79,9 +79,11 @@ from binlane.sql.parse.table_calls import computed_interval
 from binlane.sql.plain_statement import parted, program_at
 from binlane.sql.scheduled_event import schedule_call
 from binlane.sql.server_composed import (
+    comment_in_grant,
     hidden_clause,
     is_composed_table,
     spelled_twice,
+    unlike_composed,
     without_transaction_clause,
 )
 from binlane.sql.shared_reading import Reader, with_qualifiers_alone
@@ -319,6 +321,7 @@ class _Dissection:
         if source.flavor is Flavor.MYSQL:
             self._sql_mode, self._time_zone = query.context.sql_mode, query.context.time_zone
             self._locale = query.context.lc_time_names
+        hides = comment_in_grant(query.sql, query.context, source.flavor, source.version)
         with self._naming(event):
             query = executed_query(query, Reader(source.flavor, source.version), self.log.target)
         try:
@@ -338,6 +341,9 @@ class _Dissection:
             _refuse(event, self.log, f"a text that may be another statement in another character set ({WAY_ON}), which")
         if rule is not None:
             return FilteredPart(rule, None, RowCounts())
+        # no name of a kind allows it
+        if (hides := hides or unlike_composed(query.sql, source.flavor)) is not None:
+            _refuse(event, self.log, f"{hides},")
         kind = self._check_kind(event, query, facts, context)
         self._check(event, query, facts)
         self._check_database(event, query, facts, context)

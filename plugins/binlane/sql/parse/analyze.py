@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from binlane.model import Flavor
+from binlane.sql.parse import account_statements as accounts
 from binlane.sql.parse import definitions
 from binlane.sql.parse import row_statements as changes
 from binlane.sql.parse.cursor import Cursor, FactsBuilder, is_symbol
@@ -113,11 +114,13 @@ def read_tokens(tokens: Sequence[Token], reading: FactsBuilder) -> None:
 
 
 def _unknown(tokens: list[Token], reason: str, reading: FactsBuilder) -> StatementFacts:
-    first = tokens[0].upper if tokens else ""
+    at = 0
     if reading.dialect.flavor is Flavor.MARIADB:
         with contextlib.suppress(Unreadable):
-            first = "".join(token.upper for token in tokens[clause_of(tokens).body :][:1])
-    return StatementFacts(StatementKind.UNKNOWN, commits_implicitly=first not in _NEVER_COMMIT, reason=reason)
+            at = clause_of(tokens).body
+    words = [token.upper for token in tokens[at : at + _FIRST_WORDS]]
+    commits = "".join(words[:1]) not in _NEVER_COMMIT or accounts.is_about_accounts(words)
+    return StatementFacts(StatementKind.UNKNOWN, commits_implicitly=commits, reason=reason)
 
 
 def _global(cursor: Cursor, reading: FactsBuilder) -> None:
@@ -126,10 +129,14 @@ def _global(cursor: Cursor, reading: FactsBuilder) -> None:
 
 def _set(cursor: Cursor, reading: FactsBuilder) -> None:
     """SET GLOBAL and SET PASSWORD are server-wide; session variables are logged in the events, not as SET."""
-    password = cursor.any_word("PASSWORD") is not None or cursor.words("DEFAULT", "ROLE")
-    if not password and cursor.any_word("GLOBAL", "PERSIST", "PERSIST_ONLY") is None:
+    if cursor.words("PASSWORD"):
+        accounts.set_password(cursor, reading)
+    elif cursor.words("DEFAULT", "ROLE"):
+        accounts.set_default_role(cursor, reading)
+    elif cursor.any_word("GLOBAL", "PERSIST", "PERSIST_ONLY") is not None:
+        reading.kind, reading.commits_implicitly = StatementKind.GLOBAL, False
+    else:
         raise Unreadable("SET of a session's variable", cursor.peek().text)
-    reading.kind, reading.commits_implicitly = StatementKind.GLOBAL, password
 
 
 def _start(cursor: Cursor, reading: FactsBuilder) -> None:
@@ -167,9 +174,10 @@ def _transaction(reading: FactsBuilder, *, ends_or_begins: bool) -> None:
 
 _TRANSACTION_VERBS: Final = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "XA")
 _GLOBAL_VERBS: Final = (
-    "GRANT", "REVOKE", "FLUSH", "INSTALL", "UNINSTALL", "RESET", "PURGE", "CHANGE", "STOP", "SHUTDOWN", "RESTART",
-    "KILL",
+    "INSTALL", "UNINSTALL", "RESET", "PURGE", "CHANGE", "STOP", "SHUTDOWN", "RESTART", "KILL",
 )  # fmt: skip
+_FIRST_WORDS: Final = 4
+"""CREATE OR REPLACE USER."""
 _CHANGES: Final = frozenset(changes.READERS.values())
 _NEVER_COMMIT: Final = frozenset({*changes.READERS, *_TRANSACTION_VERBS, "SET", "("})
 READERS: Final[Mapping[str, Callable[[Cursor, FactsBuilder], None]]] = {
@@ -184,6 +192,9 @@ READERS: Final[Mapping[str, Callable[[Cursor, FactsBuilder], None]]] = {
     "REPAIR": definitions.maintain,
     "LOCK": definitions.lock,
     "UNLOCK": _global,
+    "GRANT": accounts.grant,
+    "REVOKE": accounts.revoke,
+    "FLUSH": accounts.flush,
     "SET": _set,
     "BEGIN": _begin,
     "START": _start,

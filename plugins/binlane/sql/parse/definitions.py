@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from binlane.model import Flavor, TableKey
+from binlane.sql.parse import account_statements as accounts
 from binlane.sql.parse.cursor import (
     Cursor,
     FactsBuilder,
@@ -44,8 +45,8 @@ def drop(cursor: Cursor, reading: FactsBuilder) -> None:
 
 def rename(cursor: Cursor, reading: FactsBuilder) -> None:
     """RENAME TABLE or RENAME USER."""
-    if cursor.any_word("USER") is not None:
-        reading.kind = StatementKind.GLOBAL
+    if cursor.words("USER"):
+        accounts.rename_user(cursor, reading)
         return
     cursor.expect("RENAME TABLE or RENAME USER", found=cursor.any_word("TABLE", "TABLES") is not None)
     cursor.words("IF", "EXISTS")
@@ -428,10 +429,12 @@ def _alter_event(cursor: Cursor, reading: FactsBuilder) -> None:
 
 _BEFORE_OBJECT: Final = ("ONLINE", "OFFLINE", "IGNORE", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR", "AGGREGATE")
 _GLOBAL_OBJECTS: Final[Mapping[str, _Reader]] = dict.fromkeys(
-    ("USER", "ROLE", "SERVER", "TABLESPACE", "LOGFILE", "UNDO", "RESOURCE", "INSTANCE"), _global
+    ("SERVER", "TABLESPACE", "LOGFILE", "UNDO", "RESOURCE", "INSTANCE"), _global
 )
 CREATE: Final[Mapping[str, _Reader]] = {
     **_GLOBAL_OBJECTS,
+    "USER": accounts.create_user,
+    "ROLE": accounts.create_role,
     "REFERENCE": _spatial_reference,
     "TABLE": _create_table,
     "INDEX": _index,
@@ -448,6 +451,7 @@ CREATE: Final[Mapping[str, _Reader]] = {
 }
 ALTER: Final[Mapping[str, _Reader]] = {
     **_GLOBAL_OBJECTS,
+    "USER": accounts.alter_user,
     "TABLE": _alter_table,
     "VIEW": _program(_create_view),
     "PROCEDURE": _program(_in_database),
@@ -460,6 +464,8 @@ ALTER: Final[Mapping[str, _Reader]] = {
 }
 DROP: Final[Mapping[str, _Reader]] = {
     **_GLOBAL_OBJECTS,
+    "USER": accounts.drop_accounts,
+    "ROLE": accounts.drop_accounts,
     "REFERENCE": _spatial_reference,
     "TABLE": _drop_tables,
     "TABLES": _drop_tables,

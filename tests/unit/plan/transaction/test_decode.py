@@ -18,6 +18,7 @@ from binlane.model import ANY_TABLE, BlockHeader, Flavor, Item, ItemKind, LogPos
 from binlane.plan.barriers import LaneEdges
 from binlane.plan.block.builder import BlockBuilder, BlockLimits, transaction_header
 from binlane.plan.segment.lane_writer import LaneWriter, commits_itself
+from binlane.plan.transaction.channel_rules import ChannelRules
 from binlane.plan.transaction.decode import LogFormat, MapPart, RowsPart, StatementPart, dissect
 from binlane.plan.transaction.error_outcome import UNORDERED_ERROR, tables_of_one_kind
 from binlane.plan.transaction.parts import Part
@@ -501,6 +502,51 @@ def test_drop_temporary_if_exists_passes_as_the_server_writes_it_for_sessions_th
 def test_a_statement_of_which_a_name_is_not_read_is_refused(sql: bytes) -> None:
     with pytest.raises(UnsupportedEventError, match="no certain characters of its character set"):
         dissect(*only((GTID, query(sql), XID)))
+
+
+COMPOSED = "SET PASSWORD FOR 'joe'@'%'='{}'"
+
+
+@pytest.mark.parametrize(
+    "password",
+    [
+        "',      password for 'root'@'localhost'='",
+        "',   password='",
+        "',                      @a=app.f(),@b='",
+        "',              sql_select_limit=0,@b='",
+        "',    @a=(select 1 from mysql.user),@b='",
+        "' #",
+        "\\\\",
+    ],
+)
+@pytest.mark.parametrize("allowed", [(), ("UNREAD",)])
+def test_what_an_account_s_owner_has_chosen_is_no_sql(password: str, allowed: tuple[str, ...]) -> None:
+    """MariaDB writes it without escapes."""
+    transaction, log = only(alone(1, COMPOSED.format(password)))
+    log = dataclasses.replace(log, rules=ChannelRules(Selection(allowed=allowed)))
+    with pytest.raises(UnsupportedEventError, match=r"without escapes.* set the account's password"):
+        dissect(transaction, log)
+
+
+@pytest.mark.parametrize("password", ["", "invalid", "*" + "0" * 40])
+def test_a_hash_passes(password: str) -> None:
+    (part,) = dissect(*only(alone(1, COMPOSED.format(password))))
+    assert isinstance(part, StatementPart)
+    assert part.facts.is_read
+
+
+def test_a_statement_about_accounts_that_is_ignored_need_not_be_read() -> None:
+    transaction, log = only(alone(1, COMPOSED.format("', password='")))
+    log = dataclasses.replace(log, rules=ChannelRules(Selection(kinds=(("accounts", "ignore"),))))
+    assert not [part for part in dissect(transaction, log) if isinstance(part, StatementPart)]
+
+
+def test_a_grant_of_mysql_that_a_column_s_name_ends_is_refused() -> None:
+    sql = "GRANT SELECT (a) ON other.secret TO joe#) ON `app`.`t` TO 'joe'@'%'"
+    transaction, log = only(alone(1, sql))
+    log = dataclasses.replace(log, format=FormatDescription("8.0.3"), target=Flavor.MYSQL)
+    with pytest.raises(UnsupportedEventError, match="a column's name may hide one"):
+        dissect(transaction, log)
 
 
 @pytest.mark.parametrize("rest", [b" `", b" '", b" \x00", b" /*", b" /*!50000 /*!50000 */"])
