@@ -95,7 +95,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "state.records": (*BASE, "safe_text", "plan", "state", "state.carried", "state.orders"),
     "servers": (*BASE, "binlog.types", "connections", "driver", "sql.parse", "schema", "state"),
     "source": (*PLAN, *CONFIG, "regular_files", "driver", "work"),
-    "apply.session": (*LOG, *STATEMENTS, "safe_text", "plan.transaction", "servers"),
+    "apply.session": (*LOG, *STATEMENTS, "safe_text", "driver", "plan.transaction", "servers"),
     "apply.rows": (*LOG, *STATEMENTS, "garbage", "plan.transaction", "state.records", "apply.session"),
     "apply.ddl": (*PLAN, *STATE, "safe_text", "apply.session", "apply.rows"),
     "apply": (*PLAN, "connections", *STATE, "apply.session", "apply.rows", "apply.ddl"),

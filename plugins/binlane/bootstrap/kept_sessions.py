@@ -9,11 +9,11 @@ to keep it.
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Iterator
 from typing import Final
 
 from binlane.bootstrap.sessions import Session
+from binlane.driver.kept import Keeper
 from binlane.errors import WindowBusyError
 from binlane.state.leases import held_by
 
@@ -46,18 +46,8 @@ def kept_open(*sessions: Session, seconds: int | None = None) -> Iterator[None]:
     longer. If one is lost, its next statement says so."""
     for session in sessions:
         end_without_client(session, ALONE_SECONDS if seconds is None else seconds)
-        session.connection.take_turns()
-    ended = threading.Event()
-
-    def stay() -> None:
-        left = [session.connection for session in sessions]
-        while left and not ended.wait(_PAUSE):
-            left = [connection for connection in left if connection.stay()]
-
-    thread = threading.Thread(target=stay, name="binlane-kept-sessions", daemon=True)
-    thread.start()
+    keeper = Keeper([session.connection for session in sessions], _PAUSE)
     try:
         yield
     finally:
-        ended.set()
-        thread.join()
+        keeper.end()

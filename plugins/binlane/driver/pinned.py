@@ -86,7 +86,7 @@ class PinnedConnection(LoginConnection):
             self._reset()
 
     def _reset(self) -> None:
-        with self._turn:
+        with self.turn:
             self._execute_command(_RESET_CONNECTION, b"")
             self._read_ok_packet()  # type: ignore[attr-defined]
         self._pin()

@@ -5,7 +5,8 @@ keepalive detects the failure, and a statement that runs for hours looks the sam
 an answer checks whether the server still accepts logins: running statements are never interrupted, and a dead server is
 given up (docs/security.md#connections).
 
-A session belongs to one thread. Another one may ask its server to keep it, in turn (``WireConnection.stay``).
+A session belongs to one thread. Another one may ask its server to keep it, in turn (``WireConnection.stay``, which
+``kept`` calls).
 """
 
 from __future__ import annotations
@@ -81,6 +82,44 @@ _CLIENTS_OWN: Final = range(2000, 3000)
 """The client's own error numbers."""
 
 
+class Turn:
+    """Of two threads the one that sends a statement and reads its answer; a lock that knows when it was last held."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._depth, self._holder = 0, 0
+        self._ended_at = time.monotonic()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._begin()
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self._holder, self._ended_at = 0, time.monotonic()
+        self._lock.release()
+
+    def take_free(self, idle: float) -> bool:
+        """Take the turn, unless somebody has it, or has had it in the last ``idle`` seconds."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        if time.monotonic() - self._ended_at < idle:
+            self._lock.release()
+            return False
+        self._begin()
+        return True
+
+    def _begin(self) -> None:
+        self._depth += 1
+        self._holder = threading.get_ident()
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether this thread has it."""
+        return self._holder == threading.get_ident()
+
+
 class WireConnection(Driver):
     """PyMySQL's connection, whose answers have limits of time and of size."""
 
@@ -98,8 +137,8 @@ class WireConnection(Driver):
         server_status: int
         client_flag: int
 
-    _turn: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
-    """Held while a statement is sent and its answer read; a lock where another thread calls ``stay``."""
+    _turn: Turn | None = None
+    """Where another thread calls ``stay``."""
     _why_lost: str = ""
     """What ``stay`` has found instead of the session."""
 
@@ -181,38 +220,49 @@ class WireConnection(Driver):
         server that ends a session closes its socket, or says why before. For a peer that is gone without a word, the
         next statement waits as long as this one would."""
         if self._sock is None or self._has_sent():
-            with self._turn:
+            with self.turn:
                 super().ping()
 
     def query(self, sql: str | bytes, unbuffered: bool = False) -> int:
         """As PyMySQL's."""
-        with self._turn:
+        with self.turn:
             return int(super().query(sql, unbuffered))
+
+    def select_db(self, db: str) -> None:
+        """As PyMySQL's."""
+        with self.turn:
+            super().select_db(db)
 
     def begin(self) -> None:
         """As PyMySQL's."""
-        with self._turn:
+        with self.turn:
             super().begin()
 
     def commit(self) -> None:
         """As PyMySQL's."""
-        with self._turn:
+        with self.turn:
             super().commit()
 
     def rollback(self) -> None:
         """As PyMySQL's."""
-        with self._turn:
+        with self.turn:
             super().rollback()
 
     def take_turns(self) -> None:
         """From now on another thread may call ``stay``."""
-        self._turn = threading.RLock()
+        self._turn = Turn()
 
-    def stay(self) -> bool:
+    @property
+    def turn(self) -> contextlib.AbstractContextManager[None]:
+        """To be held from a statement to the last byte of its answer. What sends one by ``query`` holds it already."""
+        return contextlib.nullcontext() if self._turn is None else self._turn
+
+    def stay(self, idle: float = 0.0) -> bool:
         """For another thread: the server's time for a client that says nothing begins anew. A session whose answer is
-        still to come, or has rows left to read, is left alone. False: the session is lost, and its next statement
-        raises OperationalError."""
-        if not self._turn.acquire(blocking=False):  # type: ignore[attr-defined]  # a lock behind ``take_turns``
+        still to come, or has rows left to read, or that was used in the last ``idle`` seconds, is left alone. False:
+        the session is lost, and its next statement raises OperationalError."""
+        turn = self._turn
+        if turn is None or not turn.take_free(idle):
             return True
         try:
             if self._sock is None:
@@ -228,7 +278,7 @@ class WireConnection(Driver):
             self._force_close()  # type: ignore[attr-defined]
             return False
         finally:
-            self._turn.release()  # type: ignore[attr-defined]
+            turn.__exit__()
         return True
 
     def _has_sent(self) -> bool:
@@ -239,6 +289,13 @@ class WireConnection(Driver):
         return bool(readable.poll(0))
 
     def _execute_command(self, command: int, sql: str | bytes) -> None:
+        if self._turn is not None and not self._turn.is_mine:
+            # the other thread's question would come between the statement and its answer
+            raise err.ProgrammingError(
+                CR.CR_COMMANDS_OUT_OF_SYNC,
+                f"command {command}: expected the session's turn, which another thread may have; send it in `with "
+                "connection.turn`",
+            )
         if self._sock is None and self._why_lost:
             raise err.OperationalError(CR.CR_SERVER_LOST, self._why_lost)
         super()._execute_command(command, sql)  # type: ignore[misc]  # the stubs leave it out

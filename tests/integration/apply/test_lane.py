@@ -22,8 +22,9 @@ from binlane.errors import (
     StateSchemaError,
     StopRequestedError,
 )
-from binlane.model import BlockHeader, RowCounts
-from binlane.plan.window_plan import Block
+from binlane.lazy_dataclass import dataclass
+from binlane.model import BlockHeader, Item, RowCounts
+from binlane.plan.window_plan import Block, LaneSource
 from binlane.servers.engines import engine_at
 from binlane.state.leases import lease_name
 from binlane.state.orders.stops import clear_stop, request_stop
@@ -370,6 +371,45 @@ def test_a_lane_that_waits_longer_than_wait_timeout_keeps_its_connection(mariadb
         time.sleep(5.0)
         run_lane(mariadb_pair.engine, plan, 0, window.source, options)
         assert waiting.result(timeout=20).retries == 0
+
+
+@dataclass(frozen=True)
+class SlowFiles:
+    """A lane's source whose files need several times the session's ``wait_timeout`` at one place."""
+
+    source: LaneSource
+    slow: str
+
+    def blocks(self, lane: int, after: int) -> Iterator[Block]:
+        for number, block in enumerate(self.source.blocks(lane, after)):
+            if self.slow == f"block {number}":
+                time.sleep(5.0)
+            yield replace(block, items=self._items(block)) if self.slow == "item" else block
+
+    def _items(self, block: Block) -> Iterator[Item]:
+        for item in block.items:
+            time.sleep(5.0)
+            yield item
+
+    def pieces(self, lane: int, block: BlockHeader) -> Iterator[Block]:
+        return self.source.pieces(lane, block)
+
+    def makes_null_now(self, first: int, last: int) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("slow", ["block 0", "block 1", "item"])
+def test_a_lane_that_waits_for_its_files_longer_than_wait_timeout_keeps_its_connection(pair: Pair, slow: str) -> None:
+    """The second block is asked for in the open transaction of the first."""
+    window, work = counters(pair)
+    window.add(0, work("0a"))
+    if slow == "block 1":
+        window.add(0, work("0b"))
+    plan = window.plan
+    start_window(pair.engine, plan)
+    options = replace(QUICK, retries=0, limits=replace(QUICK.limits, wait_timeout=3))
+    run_lane(pair.engine, plan, 0, SlowFiles(window.source, slow), options)
+    pair.assert_equal("journal", "totals")
 
 
 def test_stop_now_ends_at_a_block_s_boundary_and_the_next_run_goes_on(mariadb_pair: Pair) -> None:

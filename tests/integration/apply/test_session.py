@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pymysql
 import pytest
 import sqlalchemy
+from pymysql.constants import SERVER_STATUS
 from sqlalchemy.exc import OperationalError, PendingRollbackError, ProgrammingError
 
 from binlane.apply.refusals import target_errors
@@ -55,6 +58,18 @@ def test_the_connection_id_is_the_servers_while_pseudo_thread_id_is_set(session:
     assert session.value("SELECT CONNECTION_ID()") == 4242
     session.value("SELECT GET_LOCK('binlane-test', 0)")
     assert session.value("SELECT IS_USED_LOCK('binlane-test')") == session.connection_id
+
+
+def test_a_session_that_is_kept_has_what_its_last_statement_has_left(session: LaneSession) -> None:
+    """The thread that keeps it asks at any time, and also between a statement and what is asked about it."""
+    connection: Any = session.connection
+    session.begin()
+    session.execute("SELECT CAST('x' AS SIGNED)")
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(connection.stay).result()
+    assert [code for _, code, _ in session.shown_warnings()] == [1292]
+    assert connection.server_status & SERVER_STATUS.SERVER_STATUS_IN_TRANS
+    session.rollback()
 
 
 def test_the_first_second_of_all_is_not_the_present_time(session: LaneSession) -> None:

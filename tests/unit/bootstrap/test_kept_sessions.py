@@ -6,17 +6,20 @@ import contextlib
 import re
 import socket
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import pymysql
 import pytest
+from pymysql.constants import COMMAND
 
 from binlane.bootstrap import first_copy, kept_sessions, snapshot
 from binlane.bootstrap.kept_sessions import ALONE_SECONDS, take_lease
 from binlane.bootstrap.sessions import Session
 from binlane.connections import Endpoint
 from binlane.driver.connection import Connection
+from binlane.driver.kept import Keeper
 from binlane.errors import WindowBusyError
 from binlane.model import Flavor, TableKey
 from binlane.repair.fence import writing
@@ -32,15 +35,15 @@ class Recorded:
 
     def __init__(self, flavor: Flavor = Flavor.MYSQL) -> None:
         self.sent, self.stays, self.turns, self.flavor = list[str](), 0, 0, flavor
-        self.stayed = threading.Event()
+        self.stayed, self.lives = threading.Event(), True
 
     def take_turns(self) -> None:
         self.turns += 1
 
-    def stay(self) -> bool:
+    def stay(self, idle: float = 0.0) -> bool:
         self.stays += 1
         self.stayed.set()
-        return True
+        return self.lives
 
     def use_as(self, _kind: object) -> None:
         pass
@@ -184,7 +187,7 @@ def test_a_session_that_has_a_statement_or_rows_to_read_is_left_alone() -> None:
         connection._result = type("Result", (), {"unbuffered_active": True})()
         assert connection.stay()
         connection._result = None
-        with connection._turn:
+        with connection.turn:
             found = list[bool]()
             thread = threading.Thread(target=lambda: found.append(connection.stay()))
             thread.start()
@@ -192,6 +195,48 @@ def test_a_session_that_has_a_statement_or_rows_to_read_is_left_alone() -> None:
         assert found == [True]
         with pytest.raises(BlockingIOError):
             server.recv(1)
+
+
+def test_a_session_that_was_used_a_moment_ago_is_left_alone() -> None:
+    """Nothing comes between a statement and the question for its warnings."""
+    with connected() as (connection, server):
+        server.setblocking(False)
+        with connection.turn:
+            time.sleep(0.02)
+        assert connection.stay(5)
+        with pytest.raises(BlockingIOError):
+            server.recv(1)
+        time.sleep(0.02)
+        server.setblocking(True)
+        thread = answering(server, OK)
+        assert connection.stay(0.01)
+        thread.join()
+
+
+def test_a_statement_is_not_sent_where_another_question_could_come_in_front_of_its_answer() -> None:
+    with connected() as (connection, server):
+        server.setblocking(False)
+        with pytest.raises(pymysql.err.ProgrammingError, match="expected the session's turn"):
+            connection._execute_command(COMMAND.COM_QUERY, b"DO 0")
+        with pytest.raises(BlockingIOError):
+            server.recv(1)
+        with connection.turn:
+            connection._execute_command(COMMAND.COM_QUERY, b"DO 0")
+        assert server.recv(9) == b"\x05\0\0\0\x03DO 0"
+
+
+def test_a_session_is_kept_until_its_end_or_until_it_is_lost() -> None:
+    kept, lost = Recorded(), Recorded()
+    lost.lives = False
+    played: Any = (kept, lost)
+    keeper = Keeper(played, 0.001)
+    assert kept.stayed.wait(5)
+    kept.stayed.clear()
+    assert kept.stayed.wait(5)
+    keeper.end()
+    stays = kept.stays
+    time.sleep(0.02)
+    assert (kept.stays, lost.stays) == (stays, 1)
 
 
 @pytest.mark.parametrize(

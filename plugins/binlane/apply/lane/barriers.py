@@ -57,7 +57,6 @@ class LaneAttempt:
                 return False
             self.blocks.check_stop(state.lane)
             attempt.peers.is_abandoned(state.lane, attempt.positions[state.lane])
-            attempt.session.keep_alive()
             time.sleep(state.options.poll_interval)
         require_version(attempt.session.cursor)
         self._hold(state.lane)
@@ -153,16 +152,16 @@ class LaneAttempt:
             adoption = self._adopt_one(absent, goal)
             if adoption is Adoption.RECONNECT:
                 return False
-            if adoption is Adoption.NONE:
-                # one statement of a lane that lives may take longer: an ALTER of a large table
-                if time.monotonic() - max(since, attempt.peers.last_sign(absent)) > options.barrier_timeout:
-                    who = "; ".join(attempt.peers.describe(other) for other in absent)
-                    raise BarrierTimeoutError(
-                        f"{self.state.where(lane)}: waited {options.barrier_timeout:.0f} s at the barrier "
-                        f"{barrier.first}..{barrier.last} while no lane moved, for lanes without a heartbeat since: "
-                        f"{who}; check the tasks of these lanes, then run this one again"
-                    )
-                attempt.session.keep_alive()
+            if adoption is Adoption.MOVED:
+                continue
+            # one statement of a lane that lives may take longer: an ALTER of a large table
+            if time.monotonic() - max(since, attempt.peers.last_sign(absent)) > options.barrier_timeout:
+                who = "; ".join(attempt.peers.describe(other) for other in absent)
+                raise BarrierTimeoutError(
+                    f"{self.state.where(lane)}: waited {options.barrier_timeout:.0f} s at the barrier "
+                    f"{barrier.first}..{barrier.last} while no lane moved, for lanes without a heartbeat since: "
+                    f"{who}; check the tasks of these lanes, then run this one again"
+                )
 
     def _adopt_one(self, absent: list[int], goal: int) -> Adoption:
         state, attempt = self.state, self.attempt

@@ -104,8 +104,6 @@ class LaneBlocks:
             self.check_stop(place.lane)
             if is_share:
                 self.together.gives_way(place.lane)
-            # the server ends a session without statements, and with it the lane's lease and temporary tables
-            self.attempt.session.keep_alive()
 
         return gives_way(meanwhile)
 

@@ -175,7 +175,6 @@ class Together:
             gone = [other for other in absent if attempt.peers.is_abandoned(other, at[other])]
             if gone and may_begin and self.signals.begin_alone(lane):
                 return Turn.ALONE
-            # each look is a statement of the lane's session, which the server so does not end
             self._check_time(place, block, since, late or absent)
 
     def _check_time(self, place: BlockPlace, block: Block, since: float, missing: list[int]) -> None:

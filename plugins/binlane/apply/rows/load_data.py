@@ -70,8 +70,10 @@ def load(session: LaneSession, statement: bytes, pieces: Iterable[bytes]) -> Non
     if match is None:
         raise PlanError("a LOAD DATA with another file name than the served one; it was not sent")
     session.sending()
+    connection: Any = session.connection
     with session.committing():
-        said = bytes(_served(session, statement, pieces))
+        with connection.turn:
+            said = bytes(_served(session, statement, pieces))
         counts = [int(number) for number in re.findall(rb"\d+", said)[-_COUNTS:]]
         if len(counts) != _COUNTS:
             raise ApplyError(f"LOAD DATA: expected the number of written rows from the target, found {said!r}")

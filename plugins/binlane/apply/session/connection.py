@@ -2,7 +2,8 @@
 
 A raw PyMySQL connection, since BINLOG statements are bytes. It is in autocommit mode with an explicit BEGIN for each
 block: after any error the only next statement is ROLLBACK, or the connection is closed. Waits and polls use other
-connections: a REPEATABLE READ snapshot never sees progress.
+connections: a REPEATABLE READ snapshot never sees progress. It is kept (``driver.kept``) until it is closed: a lane
+reads files of any size, in the middle of a transaction, too, and waits for other lanes.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import contextlib
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from binlane.apply.session.cached_state import NEUTRAL_DATABASE
 from binlane.apply.session.event_variables import BINLOG_OF_VARIABLES, EventVariables
 from binlane.binlog.rows_payload import announced, encoded, statement_of
+from binlane.driver.kept import Keeper
 from binlane.errors import ApplyError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 AUTOMATIC: Final = "AUTOMATIC"
 """``gtid_next`` for transactions that the target numbers itself."""
 _BINLOG_OVERHEAD: Final = len(b"BINLOG ''") + 1
+_PAUSE: Final = 0.25
+"""Of ``wait_timeout``, between two looks whether the session has to be kept."""
 
 
 def clock_value(seconds: float) -> str:
@@ -45,6 +48,7 @@ class SessionLimits:
     """How long the server waits for this session, and this session for locks; seconds."""
 
     wait_timeout: int = 60
+    """Of a machine that is lost: as long as the process lives, the session is kept."""
     lock_wait_timeout: int = 50
     innodb_lock_wait_timeout: int = 50
 
@@ -72,7 +76,7 @@ class LaneSession:
     _begins: bool = False
     _database: str = ""
     """The default database; a failed ``select_database`` does not change it."""
-    _used_at: float = field(default_factory=time.monotonic)
+    _keeper: Keeper | None = None
     _round_trip: float = math.inf
     """Seconds between this client and the server: those of the fastest statement so far."""
     _variables: EventVariables | None = None
@@ -84,9 +88,10 @@ class LaneSession:
         pooled = engine.raw_connection()
         connection: Any = pooled.driver_connection
         pooled.detach()
+        flavor = Flavor.MARIADB if "MariaDB" in connection.get_server_info() else Flavor.MYSQL
+        session = cls(connection, flavor, limits, connection.cursor())
         try:
-            flavor = Flavor.MARIADB if "MariaDB" in connection.get_server_info() else Flavor.MYSQL
-            session = cls(connection, flavor, limits, connection.cursor())
+            session._keeper = Keeper((connection,), limits.wait_timeout * _PAUSE)
             connection.use_as(SessionKind.LANE)
             connection.autocommit(True)
             session._set_limits()
@@ -98,7 +103,7 @@ class LaneSession:
             session.max_allowed_packet, session.letters = int(packet), LetterCase(int(folds) != 0)
             session.version = version_number(with_number(str(version)))
         except BaseException:
-            connection.close()
+            session.close()
             raise
         return session
 
@@ -109,9 +114,9 @@ class LaneSession:
 
     def execute(self, statement: str, arguments: tuple[object, ...] = ()) -> int:
         """Run one statement; returns the number of rows that it matched."""
-        self._used_at = time.monotonic()
+        begun = time.monotonic()
         rows = self.cursor.execute(statement, arguments or None)
-        self._round_trip = min(self._round_trip, time.monotonic() - self._used_at)
+        self._round_trip = min(self._round_trip, time.monotonic() - begun)
         return rows
 
     def value(self, statement: str, arguments: tuple[object, ...] = ()) -> Any:
@@ -184,7 +189,6 @@ class LaneSession:
         """Note that the next statement is the source's: it may change ``@@timestamp``, and has its own warnings."""
         self._clock_leaked = True
         self.warnings, self._shown = 0, None
-        self._used_at = time.monotonic()
 
     def binlog(self, events: bytes) -> None:
         """Send events as one BINLOG statement. Raises ApplyError, before sending, if it is longer than the target's
@@ -272,11 +276,6 @@ class LaneSession:
         """Undo the block. After 1213 the server has done so, and ROLLBACK does no harm."""
         self.execute("ROLLBACK")
 
-    def keep_alive(self) -> None:
-        """Send a query if a third of ``wait_timeout`` has passed without one."""
-        if time.monotonic() - self._used_at > self.limits.wait_timeout / 3:
-            self.value("SELECT 1")
-
     def set_limits(self, limits: SessionLimits) -> None:
         """Wait as long as ``limits`` says from now on."""
         if limits != self.limits:
@@ -285,6 +284,9 @@ class LaneSession:
 
     def close(self) -> None:
         """Close the connection: its transaction rolls back, its leases are released. Raises nothing."""
+        if self._keeper is not None:
+            # it may wait for a server that does not answer
+            self._keeper.end(waits=False)
         # an already closed connection raises, and so does a broken one
         with contextlib.suppress(Exception):
             self.connection.close()

@@ -12,6 +12,7 @@ COM_STMT_EXECUTE ("Client/Server Protocol").
 from __future__ import annotations
 
 import struct
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
 
 from pymysql import err
@@ -61,23 +62,31 @@ class EventVariables:
         if _TYPED_VALUE.size + len(encoded) + 1 > largest or not self._is_prepared():
             return False
         head = _TYPED_VALUE.pack(self._statement, 0, 1, 0, 1, _LONG_BLOB, _LENGTH_OF_8_BYTES, len(encoded))
-        self._command(_EXECUTE, head + encoded)
+        with self._turn:
+            self._command(_EXECUTE, head + encoded)
         return True
 
     def _is_prepared(self) -> bool:
         if self._statement is None and not self._is_refused:
             try:
-                answer = self._command(_PREPARE, _SET)
+                with self._turn:
+                    answer = self._command(_PREPARE, _SET)
+                    # the parameter's description and what ends it
+                    self._packet()
+                    self._packet()
             except err.MySQLError as exc:
                 if exc.args[0] != ER.MAX_PREPARED_STMT_COUNT_REACHED:
                     raise
                 self._is_refused = True
                 return False
             (self._statement,) = _HEAD.unpack_from(answer)
-            # the parameter's description and what ends it
-            self._packet()
-            self._packet()
         return self._statement is not None
+
+    @property
+    def _turn(self) -> AbstractContextManager[None]:
+        connection: Any = self.connection
+        turn: AbstractContextManager[None] = connection.turn
+        return turn
 
     def _command(self, command: int, data: bytes) -> bytes:
         connection: Any = self.connection

@@ -293,13 +293,14 @@ class StatementJudge:
 
     def _prepare(self, text: bytes) -> None:
         connection: Any = self.session.connection
-        connection._execute_command(COMMAND.COM_STMT_PREPARE, text)
-        _, number, columns, parameters = _PREPARED.unpack_from(connection._read_packet().get_all_data())
-        for count in (parameters, columns):
-            # each list has an end
-            for _ in range(count + 1 if count else 0):
-                connection._read_packet()
-        connection._execute_command(_COM_STMT_CLOSE, struct.pack("<I", number))
+        with connection.turn:
+            connection._execute_command(COMMAND.COM_STMT_PREPARE, text)
+            _, number, columns, parameters = _PREPARED.unpack_from(connection._read_packet().get_all_data())
+            for count in (parameters, columns):
+                # each list has an end
+                for _ in range(count + 1 if count else 0):
+                    connection._read_packet()
+            connection._execute_command(_COM_STMT_CLOSE, struct.pack("<I", number))
 
 
 def ask_parser(engine: Engine, plan: WindowPlan, plans: WorkFolder) -> ParserAnswers:

@@ -1,4 +1,4 @@
-"""A lane gives way to a busy target in front of each of its blocks, and keeps its session meanwhile."""
+"""A lane gives way to a busy target in front of each of its blocks."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ from binlane.plan.window_plan import Block
 from binlane.state.orders.orders import NOW
 from tests.unit.apply.lane.scene import AT, FIRST, HERE, Clock, Others, attempt_of, block_of, run_state, seen
 
-SECONDS: Final = 3
-"""Of each wait."""
-WAIT: Final = ["is busy"] + ["keeps its session"] * SECONDS
+WAIT: Final = ["is busy", "waits", "waits", "waits"]
 
 
 class Lane:
@@ -61,15 +59,13 @@ class Lane:
             return False
         self.done.append("is busy")
         self.others.stop_at = self.stop_at
-        for _ in range(SECONDS):
+        for _ in WAIT[1:]:
             meanwhile()
+            self.done.append("waits")
         return True
 
     def set_limits(self, limits: object) -> None:
         """Of no interest here."""
-
-    def keep_alive(self) -> None:
-        self.done.append("keeps its session")
 
     def blocks(self, lane: int, after: int) -> Iterator[Block]:
         yield block_of(FIRST)
@@ -85,7 +81,7 @@ class Lane:
         return True
 
 
-def test_a_lane_waits_in_front_of_each_block_and_keeps_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lane_waits_in_front_of_each_block(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = [*WAIT, "applies 12", *WAIT, "applies 14", "moves to 20"]
     assert Lane(monkeypatch).up_to(20) == expected
 
@@ -112,7 +108,7 @@ def test_a_lane_goes_no_further_than_a_stop_that_has_come_in_a_wait(monkeypatch:
 def test_a_lane_that_commits_with_others_says_that_it_waits_and_behind_it_that_it_is_on_its_way(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    waits = ["is busy"] + ["lane 0 gives way", "keeps its session"] * SECONDS
+    waits = ["is busy"] + ["lane 0 gives way", "waits"] * len(WAIT[1:])
     on_its_way = [f"arrives at {AT}"] * 2
     assert Lane(monkeypatch, others_at=HERE).up_to(12) == [*waits, *on_its_way, "looks", "applies 12"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -24,6 +24,7 @@ class Server:
 
     answers: list[bytes]
     sent: list[bytes] = field(default_factory=list)
+    turn: AbstractContextManager[None] = field(default_factory=nullcontext)
 
     def _execute_command(self, _command: int, statement: bytes) -> None:
         self.sent.append(statement)
