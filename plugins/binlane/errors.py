@@ -49,7 +49,7 @@ SAME_AS_ABOVE: Final = "the same of: "
 """Begins a line of a PrecheckError that has no finding of its own, only places of the one above it."""
 LONGEST_MESSAGE: Final = 1 << 18
 """Characters of a message: what it quotes of a log, a server or a file may have gigabytes."""
-_COMMAND: Final = re.compile(r"(`binlane [\w-]+) CHANNEL\b")
+_COMMAND: Final = re.compile(r"(`binlane [\w-]+(?: --[\w-]+)?) CHANNEL\b")
 
 
 def with_channel(text: str, channel: str) -> str:

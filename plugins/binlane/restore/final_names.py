@@ -34,8 +34,10 @@ from binlane.restore.dump_load import renamed, require_own
 from binlane.restore.moved_tables import set_names
 from binlane.schema.letter_case import lower
 from binlane.sql.charset import carried, definition_context, in_bytes
+from binlane.sql.programs.of_server import SYSTEM_NAMES, LeftOut, kept_database
 from binlane.sql.shared_reading import has_condition
 from binlane.sql.sql_modes import modes_there
+from binlane.sql.temporary_routines import tokens_of
 from binlane.state.records.restores import ProgramText, RestorePrograms
 from binlane.state.stored_values import unexpected
 
@@ -165,6 +167,23 @@ def move(
         give_options(session, old, new)
         drop_database(session, old)
     return notes
+
+
+def programs_elsewhere(
+    programs: Collection[ProgramText], databases: Collection[str], present: Collection[str], flavor: Flavor
+) -> list[str]:
+    """Messages about programs of the restored ``databases`` that name one of the target's others (``present``)."""
+    others = LeftOut.of(each for each in present if lower(each) not in SYSTEM_NAMES and each not in databases)
+    found = list[str]()
+    for each in programs:
+        tokens = tokens_of(each.statement, flavor, each.sql_mode) or ()
+        name = kept_database(tokens, others, each.database, by_definer=True)
+        if name is not None:
+            found.append(
+                f"{each.kind.lower()} {each.database}.{each.name} names {name}, which was not restored: it reads or "
+                "changes that database of this server, as it is now"
+            )
+    return found
 
 
 def give_options(session: Session, old: str, new: str) -> None:

@@ -83,7 +83,7 @@ def situation(
         planned=(schema() if tables is None else tables) if planned is None else planned,
         **{**given, **changes},
     )
-    vars(made).update(every_text=tuple(texts))
+    vars(made).update(every_text=tuple(texts), of_restore=False)
     if source is not None:
         vars(made).update(source_as_named=source)
     return made

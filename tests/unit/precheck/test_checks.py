@@ -780,6 +780,47 @@ def test_a_child_in_a_database_that_the_window_does_not_name_counts_where_someth
     assert ["crm.child: foreign key fk" in each for each in found] == [True] * is_named
 
 
+@pytest.mark.parametrize("of_restore", [True, False])
+@pytest.mark.parametrize("flavor", list(Flavor))
+@pytest.mark.parametrize(
+    ("body", "is_elsewhere"),
+    [
+        ("INSERT INTO crm.audit VALUES (NEW.id)", True),
+        ("SET NEW.n = (SELECT MAX(n) FROM `shop`.rates)", True),
+        ("INSERT INTO back.audit VALUES (NEW.id)", False),
+        ("INSERT INTO audit VALUES (NEW.id)", False),
+    ],
+)
+def test_a_trigger_of_a_restore_names_no_database_that_is_not_restored(
+    body: str, is_elsewhere: bool, flavor: Flavor, of_restore: bool
+) -> None:
+    """``shop`` is restored as ``back``, beside the one in use."""
+    made = with_statement(
+        "INSERT INTO back.t VALUES (1)", Program(TableKey("back", "t"), "trigger", body, name="x"),
+        plan=plan(flavor=flavor), selection=Selection(include_databases=("shop",)), channel=applying(allow_unsafe=True),
+        settings=settings(renames=[["shop", "back"]]),
+    )  # fmt: skip
+    names = [(name,) for name in ("back", "shop", "crm", "mysql", "binlane")]
+    vars(made).update(of_restore=of_restore)
+    vars(made.target).update(rows=lambda *_, **__: names)
+    found = said(made, "account-programs")
+    assert ["trigger back.x" in each for each in found] == [True] * (of_restore and is_elsewhere)
+    assert all("binlane restore --drop CHANNEL" in each for each in found)
+
+
+@pytest.mark.parametrize("of_restore", [True, False])
+@pytest.mark.parametrize("parent", ["back", "shop"])
+def test_no_row_of_another_database_follows_those_of_a_restore(parent: str, of_restore: bool) -> None:
+    child = table(TableKey("crm", "child"), foreign_keys=(replace(CASCADE, parent=TableKey(parent, "parent")),))
+    made = situation(
+        facts(), tables=schema(), planned=schema(child), selection=Selection(include_databases=("shop",)),
+        settings=settings(renames=[["shop", "back"]]),
+    )  # fmt: skip
+    vars(made).update(of_restore=of_restore)
+    found = said(made, "filtered-parents")
+    assert ["crm.child: foreign key fk" in each for each in found] == [True] * (of_restore and parent == "back")
+
+
 def test_the_source_s_keys_count_before_the_target_s() -> None:
     asked = list[object]()
     children = {TableKey("crm", "child"): (replace(CASCADE, parent=TableKey("shop", "parent")),)}

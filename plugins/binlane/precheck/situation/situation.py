@@ -75,6 +75,7 @@ from binlane.sql.programs.reach import Reach, Text, naming, plain_name, reach_of
 from binlane.sql.requirements import CASCADE_TRIGGERS, COMPUTED_ZONE, Requirement
 from binlane.sql.sql_modes import calls_bare
 from binlane.state.records.databases import other_writers
+from binlane.state.records.restores import has_restore
 from binlane.state.records.verifications import read_tables_being_copied
 from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import read_window
@@ -177,6 +178,11 @@ class Situation(TargetSituation):
     def renaming(self) -> Renaming:
         """What the plan calls the source's databases on the target."""
         return self.settings.renaming
+
+    @cached_property
+    def of_restore(self) -> bool:
+        """The window is one of a restore: the target's other databases are in use, and nothing of it belongs there."""
+        return self.selection.selects and self.target.ask(has_restore, self.plan.channel)
 
     @property
     def allow_nontransactional(self) -> bool:

@@ -79,6 +79,11 @@ _TODO_LISTED: Final = (
     "statements as rows (binlog_format=MIXED or ROW), or leave its database out (docs/filters.md), or skip the "
     "transaction (docs/control.md) and make its changes on the target by hand"
 )
+_TODO_RESTORE: Final = (
+    "on the target that database is in use, and of another moment: if the program only writes there, `binlane restore "
+    "--drop CHANNEL` and begin it anew with a copy of the dump without it, to be made by hand at the end; else "
+    "end before the statement, or skip its transaction (docs/control.md) and make its changes by hand"
+)
 _UNREAD: Final = re.compile(
     rf"mysql|performance_schema|{OWN_SCHEMA}|binlog|kill|global|persist|purge|shutdown|outfile|dumpfile", re.I
 )
@@ -89,7 +94,8 @@ def check_account_programs(situation: Situation) -> Iterator[Finding]:
     """Routines, views and triggers behind the window's statements that ask which account or server runs them, in a
     channel with a filter, routines of their invoker's privileges that name the target's accounts or ``binlane``, or
     change something and name a view over them, and statements that change rows of such a view; also with
-    ``allow_unsafe``: their caller's privileges are not the target's account's."""
+    ``allow_unsafe``: their caller's privileges are not the target's account's. In a restore all that name a database
+    that it does not restore: the log has what they did to the source's, and the target's is in use."""
     runs, opens_views = _runs_programs(situation), situation.needs.ddl and situation.target.flavor is Flavor.MARIADB
     if runs or opens_views:
         views = _kept_views(situation)
@@ -99,7 +105,9 @@ def check_account_programs(situation: Situation) -> Iterator[Finding]:
         yield from islice(_written_views(situation, views), _MOST_FINDINGS)
     if runs and situation.selection.looks_at_statements:
         yield from _findings(situation, list(_asking(situation)), _TODO)
-    if runs and situation.selection.selects and situation.plan.flavor is Flavor.MYSQL:
+    if runs and situation.of_restore:
+        yield from _findings(situation, list(_naming_left_out(situation)), _TODO_RESTORE)
+    elif runs and situation.selection.selects and situation.plan.flavor is Flavor.MYSQL:
         yield from _findings(situation, list(_naming_left_out(situation)), _TODO_LISTED)
 
 
@@ -245,12 +253,17 @@ def _written_views(situation: Situation, views: Mapping[TableKey, str]) -> Itera
 def _naming_left_out(situation: Situation) -> Iterator[Difference]:
     """Routines and views that name tables that the filter leaves out. MySQL lists all databases of a statement that
     calls one, and the filter goes by the list, which is whatever the writer of the log makes it; triggers are fired
-    whatever they write."""
+    whatever they write, but for those of a restore, which has made them itself."""
     # few windows need it
     from binlane.sql.temporary_routines import tokens_of
 
     flavor, left_out = situation.plan.flavor, functools.cache(lambda: _left_out(situation))
-    for side in situation.stored_programs if situation.may_reach_programs else ():
+    of_restore = situation.of_restore
+    sides = situation.stored_programs if situation.may_reach_programs else ()
+    if of_restore:
+        # the source's run nowhere here
+        sides = (*sides[1:], situation.stored_triggers[1])
+    for side in sides:
         for each in side:
             tokens = tokens_of(each.text, flavor, each.sql_mode)
             if tokens is not None:
@@ -260,8 +273,9 @@ def _naming_left_out(situation: Situation) -> Iterator[Difference]:
     for text in situation.every_text:
         for key, database in programs_made_by(text):
             what = kept_database(text.tokens, left_out(), database, by_definer=True)
-            if what is not None and key not in text.facts.triggered:
-                yield _with_left_out(Difference(key, text.where, "", ""), what)
+            is_trigger = key in text.facts.triggered
+            if what is not None and (of_restore or not is_trigger):
+                yield _with_left_out(Difference(key, text.where, "", "", is_trigger=is_trigger), what)
 
 
 def _with_left_out(difference: Difference, database: str) -> Difference:

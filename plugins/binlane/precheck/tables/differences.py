@@ -21,7 +21,7 @@ from binlane.schema.compare import Severity
 from binlane.schema.followers import acts
 from binlane.schema.model import ForeignKey, Generated, Schema, Table
 from binlane.schema.shell_names import shell_name
-from binlane.shards.selection import Selection, pattern_of
+from binlane.shards.selection import Extent, Selection, pattern_of
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.requirements import HISTORY_BY_TRANSACTION, UNLOGGED_LENGTH
 from binlane.state.records.databases import forgetting
@@ -144,12 +144,37 @@ def check_filtered_parents(situation: Situation) -> Iterator[Finding]:
 
     Servers do not log the rows that such a key changes. The keys are the source's, or for an archive the target's: of
     the databases that the window names, and where it leaves out anything, which may be a parent's rows, of all others.
+    In a restore also those of the target's other databases to a table that it restores: rows in use would follow it.
     """
     tables = situation.tables_as_named.tables.items()
     keys = {key: table.foreign_keys for key, table in tables if table.foreign_keys}
     if situation.plan.filtered:
         keys |= situation.taken_foreign_keys
     yield from parents_left_out(situation.selection, keys)
+    if situation.of_restore:
+        yield from _followers_elsewhere(situation)
+
+
+def _followers_elsewhere(situation: Situation) -> Iterator[Finding]:
+    """Foreign keys with actions from a database of the target that a restore does not write to one that it does."""
+
+    def is_restored(database: str) -> bool:
+        source = situation.renaming.source(database)
+        return source is not None and situation.selection.database(source)[0] is not Extent.NONE
+
+    tables = situation.every_table.tables
+    for child in sorted(tables, key=str):
+        for key in () if is_restored(child.database) else tables[child].foreign_keys:
+            if acts(key) and is_restored(key.parent.database):
+                name = f"{identifier(child.database)}.{identifier(child.table)}"
+                yield Finding(
+                    Severity.FATAL,
+                    f"{child}: foreign key {key.name}",
+                    "no row of another database that follows those of a restore, which are of an earlier moment",
+                    f"{key.parent}, ON DELETE {key.on_delete} ON UPDATE {key.on_update}",
+                    f"ALTER TABLE {name} DROP FOREIGN KEY {identifier(key.name)} on the target, and make it again when "
+                    "the restore is complete",
+                )
 
 
 def parents_left_out(selection: Selection, keys: Mapping[TableKey, Sequence[ForeignKey]]) -> Iterator[Finding]:

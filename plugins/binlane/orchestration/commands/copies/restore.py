@@ -67,6 +67,7 @@ from binlane.restore.final_names import (
     move,
     moved_before,
     present_databases,
+    programs_elsewhere,
     read_final_programs,
     require_free,
     waits,
@@ -594,6 +595,8 @@ def _replace(running: _Running, found: Restore, session: Session) -> None:
 def _move(running: _Running, found: Restore, session: Session) -> None:
     names = running.names(found)
     on = f"then `binlane restore --continue {running.name}`"
+    others = present_databases(session).difference(names, names.values())
+    running.notes += programs_elsewhere(found.programs.texts, names.values(), others, session.flavor)
     running.notes += move(session, running.reader, names, dict(found.definition.replaced), found.programs, on)
     running.notes += filter(None, [found.programs.grants])
     if lost := sorted({*names.values()} - present_databases(session)):
