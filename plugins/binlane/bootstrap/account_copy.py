@@ -21,7 +21,7 @@ from binlane.model import Flavor
 from binlane.safe_text import shown
 from binlane.servers.account_fingerprints import SERVERS_OWN
 from binlane.shards.selection import OWN
-from binlane.sql.account_lines import About, ShownAccounts, foreign_line
+from binlane.sql.account_lines import About, ShownAccounts, foreign_line, unread_password
 
 _NOT_COPIED: Final = frozenset({1049, 1146, 1147, 1305, 1347})
 """Errors for a privilege on a table or routine that was not copied."""
@@ -36,10 +36,12 @@ class Accounts:
     grants: tuple[tuple[str, bytes], ...]
     on_state: tuple[tuple[str, bytes], ...] = ()
     """Privileges on the schema ``binlane``, which are not copied: the source's is that of its own channels."""
+    unread: tuple[tuple[str, bytes], ...] = ()
+    """Accounts that are not copied, since the source shows their password without escapes, and the line."""
 
     def without(self, present: Collection[str]) -> Accounts:
         """Those that are not ``present``, by their names in SQL."""
-        lists = (self.made, self.grants, self.on_state)
+        lists = (self.made, self.grants, self.on_state, self.unread)
         return Accounts(*(tuple(one for one in each if one[0] not in present) for each in lists))
 
 
@@ -59,23 +61,31 @@ def read_accounts(session: Session) -> Accounts:
     is_mariadb = session.flavor is Flavor.MARIADB
     lines = ShownAccounts(session.flavor, {user for user, _, is_role in rows if is_mariadb and is_role == "1"})
     made: list[tuple[str, bytes]] = []
+    unread: list[tuple[str, bytes]] = []
     grants: dict[About, list[tuple[str, bytes]]] = {about: [] for about in About}
     for user, host, is_role in rows:
         if user in SERVERS_OWN:
             continue
         if is_mariadb and is_role == "1":
             name, its_host = quoted(user), None
-            made.append((name, f"CREATE ROLE {identifier(user)}".encode()))
+            making, about = f"CREATE ROLE {identifier(user)}".encode(), About.ACCOUNT
         else:
             name, its_host = f"{quoted(user)}@{quoted(host)}", host
-            [(statement,)] = session.rows(f"SHOW CREATE USER {name}")
-            if _about(statement, lines, name, user, its_host) is not About.ACCOUNT:
-                raise SourceError(foreign_line(name, statement.decode(errors="replace")))
-            made.append((name, statement))
-        for (line,) in session.rows(f"SHOW GRANTS FOR {name}"):
-            grants[_about(line, lines, name, user, its_host)].append((name, line))
+            [(making,)] = session.rows(f"SHOW CREATE USER {name}")
+            about = _about(making, lines, name, user, its_host)
+            if about not in (About.ACCOUNT, About.UNREAD):
+                raise SourceError(foreign_line(name, making.decode(errors="replace")))
+        given = [
+            (_about(line, lines, name, user, its_host), line) for (line,) in session.rows(f"SHOW GRANTS FOR {name}")
+        ]
+        if About.UNREAD in (about, *(whom for whom, _ in given)):
+            unread.append((name, making))
+            continue
+        made.append((name, making))
+        for whom, line in given:
+            grants[whom].append((name, line))
     # a role's privileges are read with the role
-    return Accounts(tuple(made), tuple(grants[About.ACCOUNT]), tuple(grants[About.STATE]))
+    return Accounts(tuple(made), tuple(grants[About.ACCOUNT]), tuple(grants[About.STATE]), tuple(unread))
 
 
 def _about(statement: bytes, lines: ShownAccounts, name: str, user: str, host: str | None) -> About:
@@ -93,7 +103,7 @@ def make_accounts(
 
     ``planned`` is called with their names before the first one is created.
     """
-    if not accounts.made:
+    if not (accounts.made or accounts.unread):
         return ()  # reading those that are there takes a privilege
     notes: list[str] = []
     present = names_of(session.texts("SELECT user, host FROM mysql.user"))
@@ -108,6 +118,7 @@ def make_accounts(
         "channel writes there"
         for name, line in new.on_state
     ]
+    notes += [unread_password(name) for name, _ in new.unread]
     planned([name for name, _ in new.made])
     _make(session, new.made)
     for name, statement in new.grants:

@@ -12,6 +12,7 @@ from enum import Enum, auto
 from itertools import pairwise
 from typing import Final
 
+from binlane.binlog.types.literals import identifier, quoted
 from binlane.lazy_dataclass import dataclass
 from binlane.model import OWN_SCHEMA, Flavor
 from binlane.safe_text import shown
@@ -26,6 +27,10 @@ _OPTIONS: Final = frozenset({"IDENTIFIED", "REQUIRE", "WITH"})
 """What may follow the account of a GRANT."""
 _PUBLIC: Final = "PUBLIC"
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
+_SHOWN: Final = re.compile(r"CREATE USER |GRANT [^'`]{1,4000} ON \*\.\* TO ")
+_PASSWORD: Final = " IDENTIFIED BY PASSWORD '"
+"""MariaDB ``append_auth`` and ``add_user_parameters`` (``sql/sql_acl.cc``) append the text behind it as it is, which
+everybody may choose: 41 characters, or 16."""
 
 
 class About(Enum):
@@ -37,6 +42,9 @@ class About(Enum):
     """A role of the same server, whose lines it shows when it is asked for that role."""
     STATE = auto()
     """The account's privileges on the schema ``binlane``, which is each target's own."""
+    UNREAD = auto()
+    """The account that was asked for, with a password that MariaDB shows without escapes: whose statement stands behind
+    it nobody knows, and nobody runs it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +61,11 @@ class ShownAccounts:
 
         The text is one of the usual ``sql_mode``, without ANSI_QUOTES.
         """
+        found = self._read(sql, user, host)
+        is_account = self.flavor is Flavor.MARIADB and host is not None
+        return About.UNREAD if found is None and is_account and _ends_in_password(sql, user, host or "") else found
+
+    def _read(self, sql: str, user: str, host: str | None) -> About | None:
         dialect, tokens, places = Dialect(self.flavor), list[Token](), list[tuple[int, int]]()
         try:
             lex(sql, dialect, tokens, places)
@@ -74,6 +87,21 @@ class ShownAccounts:
             return None
         role = named.name.removesuffix("@%")
         return About.ROLE if role == _PUBLIC or (is_quoted and role in self.roles) else None
+
+
+def _ends_in_password(sql: str, user: str, host: str) -> bool:
+    """Whether a line is one that MariaDB shows of the account, up to the password."""
+    begins = _SHOWN.match(sql)
+    names = (f"{spelled(user)}@{spelled(host)}" for spelled in (identifier, quoted))
+    return begins is not None and any(sql.startswith(name + _PASSWORD, begins.end()) for name in names)
+
+
+def unread_password(name: str) -> str:
+    """What is said of an account that is ``About.UNREAD``. ``name``: as SQL names it."""
+    return (
+        f"account {name}: left out: its password is no hash, and the server shows it without escapes; set it again "
+        f"there (SET PASSWORD FOR {name} = PASSWORD('..'))"
+    )
 
 
 def foreign_line(name: str, sql: str) -> str:

@@ -60,6 +60,26 @@ def test_no_account_gets_privileges_on_the_target_s_state(flavor: Flavor) -> Non
     assert note.startswith(f"account 'a'@'%': {lines[1]}: left out: the schema binlane is each target's own")
 
 
+def test_an_account_whose_password_is_shown_without_escapes_stops_no_other() -> None:
+    """Everybody may give himself such a password."""
+    joe = "CREATE USER `joe`@`%` IDENTIFIED BY PASSWORD '', password for 'root'@'localhost'=''"
+    ann = ("CREATE USER `ann`@`%`", "GRANT USAGE ON *.* TO `ann`@`%`")
+    shown: dict[tuple[str, str, str], tuple[str, ...]] = {
+        ("ann", "%", "0"): ann,
+        ("joe", "%", "0"): (joe, joe.replace("CREATE USER", "GRANT USAGE ON *.* TO")),
+    }
+    source: Any = _Server(Flavor.MARIADB, shown)
+    target: Any = _Server(Flavor.MARIADB, {})
+
+    notes = make_accounts(target, read_accounts(source))
+
+    assert target.sent == list(ann)
+    assert notes == (
+        "account 'joe'@'%': left out: its password is no hash, and the server shows it without escapes; set it again "
+        "there (SET PASSWORD FOR 'joe'@'%' = PASSWORD('..'))",
+    )
+
+
 def test_without_accounts_the_target_is_not_asked_for_its_own_which_takes_a_privilege() -> None:
     assert make_accounts(Session(None, Flavor.MYSQL, None), no_accounts()) == ()
 

@@ -118,3 +118,21 @@ def test_names_are_read_by_their_quotes() -> None:
     assert MARIADB.about("GRANT USAGE ON *.* TO `o'x`@`10.%`", "o'x", "10.%") is About.ACCOUNT
     assert MARIADB.about("GRANT USAGE ON *.* TO 'o\\'x'@'10.%'", "o'x", "10.%") is About.ACCOUNT
     assert MYSQL.about("GRANT USAGE ON *.* TO `a``b`@``", "a`b", "") is About.ACCOUNT
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE USER `u`@`h` IDENTIFIED BY PASSWORD '{}'",
+        "CREATE USER 'u'@'h' IDENTIFIED BY PASSWORD '{}' REQUIRE SSL",
+        "GRANT USAGE ON *.* TO `u`@`h` IDENTIFIED BY PASSWORD '{}'",
+        "GRANT SELECT, INSERT ON *.* TO `u`@`h` IDENTIFIED BY PASSWORD '{}' WITH GRANT OPTION",
+    ],
+)
+@pytest.mark.parametrize("password", ["',password for 'root'@'localhost'='", "' -- ", "\\", "'", "',`v`@`h"])
+def test_a_password_without_escapes_is_its_account_s_alone(sql: str, password: str) -> None:
+    text = sql.format(password)
+    assert MARIADB.about(text, "u", "h") is About.UNREAD
+    assert MARIADB.about(text, "v", "h") is None
+    assert MARIADB.about(text, "u", None) is None
+    assert MYSQL.about(text, "u", "h") is None

@@ -20,7 +20,7 @@ from binlane.errors import SourceError, TargetError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SchemaObject
 from binlane.servers.account_fingerprints import SERVERS_OWN
-from binlane.sql.account_lines import About, ShownAccounts, foreign_line
+from binlane.sql.account_lines import About, ShownAccounts, foreign_line, unread_password
 from binlane.verify.definitions.account_options import (
     AccountOptions,
     differing_options,
@@ -95,6 +95,8 @@ class Accounts:
     unseen: set[str] = field(default_factory=set, kw_only=True)
     """Gets what was not compared, with the reason."""
     _unread: list[str] = field(default_factory=list, kw_only=True)
+    _left_out: set[str] = field(default_factory=set, kw_only=True)
+    """Accounts of either server whose password is shown without escapes."""
 
     @property
     def is_unread(self) -> bool:
@@ -107,6 +109,10 @@ class Accounts:
         ours, theirs = read
         if ours is None or theirs is None:
             return
+        for name in self._left_out:
+            self.unseen.add(unread_password(name))
+            ours.pop(name, None)
+            theirs.pop(name, None)
         if not self.exact:
             both = _roles_beside_accounts(ours) | _roles_beside_accounts(theirs)
             ours, theirs = _as_accounts(ours, both), _as_accounts(theirs, both)
@@ -158,7 +164,7 @@ class Accounts:
 
     def _read(self, side: Side, flavor: Flavor) -> dict[str, Account] | None:
         try:
-            return dict(_accounts(side, flavor))
+            return dict(_accounts(side, flavor, self._left_out))
         except (SourceError, pymysql.err.MySQLError) as exc:
             cause = exc.__cause__ if isinstance(exc, SourceError) else exc
             if cause is None or cause.args[0] not in _DENIED:
@@ -169,8 +175,8 @@ class Accounts:
             return None
 
 
-def _accounts(side: Side, flavor: Flavor) -> Iterator[tuple[str, Account]]:
-    """All accounts but the server's own and the session's."""
+def _accounts(side: Side, flavor: Flavor, left_out: set[str]) -> Iterator[tuple[str, Account]]:
+    """All accounts but the server's own and the session's. ``left_out`` gets those whose lines cannot be read."""
     if flavor is Flavor.MYSQL:
         side.execute("SET SESSION print_identified_with_as_hex = ON")
     [(own,)] = side.texts("SELECT CURRENT_USER()")
@@ -189,6 +195,9 @@ def _accounts(side: Side, flavor: Flavor) -> Iterator[tuple[str, Account]]:
         for line, whom in about.items():
             if whom is None:
                 raise (SourceError if side.is_source else TargetError)(foreign_line(name, line))
+        if About.UNREAD in about.values():
+            left_out.add(name)
+            continue
         grants: dict[str, list[str]] = defaultdict(list)
         # a role's privileges are compared with the role, and each target's own with nothing
         for line in (line for line in lines if about[line] is About.ACCOUNT):
