@@ -90,7 +90,10 @@ def restore(
         str | None, typer.Option(help="The end, instead: a GTID or a statement, before which it ends.")
     ] = None,
     at: Annotated[
-        str | None, typer.Option(metavar="FILE:OFFSET", help="The dump's place in the log, if it has recorded none.")
+        str | None,
+        typer.Option(
+            metavar="FILE:OFFSET|GTIDS", help="The dump's place in the log, if it has recorded none that is known."
+        ),
     ] = None,
     onto: Annotated[str | None, typer.Option(help="Airflow connection of the target.")] = None,
     replace: Annotated[

@@ -33,6 +33,8 @@ _STAND_IN: Final = re.compile(
 )
 """A view that reads nothing: dump programs make it, without DEFINER, until the view itself can be made."""
 _CONDITIONS: Final = re.compile(rb"/\*M?!\d*|\*/")
+_HEAD: Final = 4096
+"""Bytes in which the kind of a definition stands: an account in front of it has 256 characters at most."""
 
 
 def definer_of(statement: bytes) -> str | None:
@@ -48,6 +50,12 @@ def definers_in(text: bytes) -> set[str]:
     """The accounts of a part of a dump, as it stands there, and those that it only mentions."""
     own = definer_of(_CONDITIONS.sub(b" ", text).strip())
     return {*map(_account, _DEFINER.findall(text)), *filter(None, [own])}
+
+
+def made_kind(text: bytes) -> bytes:
+    """The kind of object that a part of a dump makes or alters, in capital letters; empty: none."""
+    made = OBJECT.match(_CONDITIONS.sub(b" ", text[:_HEAD]).strip())
+    return b"" if made is None else made["kind"].upper()
 
 
 def _account(quoted: bytes) -> str:

@@ -41,9 +41,6 @@ class Dump(Protocol):
     def row_counts(self) -> Mapping[tuple[str, str], int]:
         """How many rows tables have in the dump, by database and table; empty: not known."""
 
-    def beliefs(self) -> list[str]:
-        """What the dump has not recorded, or leaves out, and how it was made or what comes of it."""
-
 
 def dump_of(path: Path, databases: Collection[str]) -> Dump:
     """The dump of that path, from which these databases are restored."""

@@ -12,8 +12,8 @@ import functools
 import hashlib
 import re
 import zlib
-from collections.abc import Iterator, Mapping
-from dataclasses import field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from itertools import chain
 from pathlib import Path
 from typing import IO, Final
@@ -24,6 +24,8 @@ from binlane.errors import ConfigError
 from binlane.lazy_dataclass import dataclass
 from binlane.regular_files import open_regular
 from binlane.restore.definers import GROUPED_NAME, definers_in
+from binlane.restore.dump_contents import ContentsReader, DumpContents
+from binlane.restore.dump_gtids import PROGRAM, LoneGtids
 from binlane.restore.inexact_columns import InexactTable, inexact_table
 from binlane.restore.lost_letters import Letters, names_of
 from binlane.safe_text import shown
@@ -92,12 +94,28 @@ class DumpPlace:
     """``user@host`` of the accounts that it names as definers, also those of other databases; OWN_ACCOUNT, if it has
     programs without."""
     doubt: str = ""
-    """Why the place is not known although it is recorded: what was expected, and found."""
+    """Why the place is not known although it is recorded: what was expected, found, and is to be done."""
+    unproved: str = ""
+    """What nothing shows of the place, and is believed."""
     inexact: tuple[InexactTable, ...] = ()
     """Tables with values that its text does not preserve."""
     times: CopyTimes = CopyTimes()
+    contents: DumpContents = DumpContents()
     beliefs: tuple[str, ...] = ()
-    """What it says of objects that it has left out or changed."""
+    """What else it says of objects that it has left out or changed."""
+
+    def begins(self, where: str, otherwise: str = "") -> str:
+        """Where the rows are in the log: ``file:offset``, or a GTID set. ``otherwise``: what else can be done where
+        nothing that the dump has recorded shows it, which raises ConfigError."""
+        expected = f"{where}: expected the place in the log that belongs to the dump"
+        if self.doubt:
+            raise ConfigError(f"{expected} {self.doubt}{otherwise}")
+        if not (place := self.position or self.gtid_set):
+            raise ConfigError(
+                f"{expected}, found none; dump with --source-data=2 --single-transaction (MariaDB: --master-data=2 "
+                f"--gtid --single-transaction){otherwise}"
+            )
+        return place
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +152,7 @@ class DumpFile:
         ConfigError for a dump that was not written to its end, and for one that names no database."""
         places, databases, definers, size = _Places(str(self.path)), set[str](), set[str](), 0
         inexact, current, letters, client = list[InexactTable](), "", Letters(), ""
+        contents = ContentsReader()
 
         def counted() -> Iterator[bytes]:
             nonlocal size
@@ -143,15 +162,19 @@ class DumpFile:
 
         last = b""
         for text, is_statement in texts(counted(), str(self.path)):
-            places.take(text, is_statement=is_statement)
+            parts = (text,) if is_statement else tuple(_COMMENT.findall(text))
+            places.take(parts, is_statement=is_statement)
             if not is_statement:
+                contents.comments(current, parts)
                 last = text.rstrip() or last
                 continue
             last = b""
             if (used := USE.fullmatch(text)) is not None:
                 current = decoded((used[1] or used[2]).replace(b"``", b"`"), self.path)
                 databases.add(current)
-            elif _ROWS.match(text) is None:
+                continue
+            contents.statement(current, text)
+            if _ROWS.match(text) is None:
                 definers |= definers_in(text)
                 if (table := inexact_table(current, text)) is not None:
                     inexact.append(table)
@@ -171,11 +194,15 @@ class DumpFile:
                 "does not say which database it is of, nor its character set; put its CREATE DATABASE and USE in front "
                 "of a copy of it"
             )
-        gtids = places.of(_PURGED) or places.of(_SLAVE_POS)
-        return DumpPlace(
-            places.of(_FILE), "".join(gtids.split()), frozenset(databases), size, frozenset(definers), places.doubt,
-            tuple(inexact), CopyTimes.of("", line.decode("latin-1")),
-        )  # fmt: skip
+        return replace(
+            places.place(),
+            databases=frozenset(databases),
+            size=size,
+            definers=frozenset(definers),
+            inexact=tuple(inexact),
+            times=CopyTimes.of("", line.decode("latin-1")),
+            contents=contents.contents(databases),
+        )
 
     @property
     def counted_in(self) -> str:
@@ -185,10 +212,6 @@ class DumpFile:
     def row_counts(self) -> Mapping[tuple[str, str], int]:
         """None: such a dump has no number of rows."""
         return {}
-
-    def beliefs(self) -> list[str]:
-        """None: such a dump has the options of everything that it makes."""
-        return []
 
     @property
     def digest(self) -> str:
@@ -215,19 +238,25 @@ class _Places:
     _has_begun: bool = False
     _behind: list[str] = field(default_factory=list)
     """Those that were read behind the last statement of a database."""
+    _program: tuple[int, ...] = ()
+    """The version of mysqldump that the head names."""
 
-    def take(self, text: bytes, *, is_statement: bool) -> None:
+    def take(self, parts: Sequence[bytes], *, is_statement: bool) -> None:
         """The dump's next statement, or comments."""
         found = [
             (pattern, decoded(b":".join(match.groups()), self.name))
-            for part in ((text,) if is_statement else _COMMENT.findall(text))
+            for part in parts
             for pattern in (_FILE, _PURGED, _SLAVE_POS)
             if (match := pattern.match(part)) is not None
         ]
         for pattern, value in found:
             self._add(pattern, value)
+        if not is_statement and not self._has_begun and not self._program:
+            named = next(filter(None, map(PROGRAM.match, parts)), None)
+            self._program = () if named is None else tuple(map(int, named.groups()))
         if found or not is_statement:
             return
+        [text] = parts
         self._has_begun = self._has_begun or _OPENS.match(text) is not None
         if self._behind and _AT_END.match(text) is None:
             self.doubt = self.doubt or f"in front of its databases, or behind them, found {self._behind[0]} among them"
@@ -241,9 +270,18 @@ class _Places:
         if self._has_begun:
             self._behind.append(value)
 
-    def of(self, pattern: re.Pattern[bytes]) -> str:
-        """What it names in this form; empty: nothing, or nothing that is known."""
-        return "" if self.doubt else "".join(self.values.get(pattern, ()))
+    def place(self) -> DumpPlace:
+        """What is known of the place of the rows, and nothing else of the dump."""
+        if self.doubt:
+            doubt = f"{self.doubt}: the file is of several dumps, or was changed; take one dump"
+            return DumpPlace("", "", frozenset(), 0, doubt=doubt)
+        position, purged, slave = ("".join(self.values.get(each, ())) for each in (_FILE, _PURGED, _SLAVE_POS))
+        is_late, gtids = purged in self._behind, "".join((purged or slave).split())
+        if position or not purged:
+            # behind all rows some programs read GTIDs, which are of another moment than the place
+            return DumpPlace(position, "" if purged and is_late else gtids, frozenset(), 0)
+        alone = LoneGtids(gtids, self._program, is_late)
+        return DumpPlace("", gtids, frozenset(), 0, doubt=alone.doubt, unproved="" if alone.doubt else alone.belief)
 
 
 def decoded(name: bytes, where: object) -> str:

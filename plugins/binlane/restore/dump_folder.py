@@ -19,8 +19,9 @@ from binlane.errors import ConfigError
 from binlane.lazy_dataclass import dataclass
 from binlane.regular_files import open_regular
 from binlane.restore.definers import GROUPED_NAME, definers_in
+from binlane.restore.dump_contents import DumpContents, DumpedTable, dumped_table, kinds_of
 from binlane.restore.dump_file import DumpFile, DumpPlace, decoded, divided, shown_part
-from binlane.restore.inexact_columns import inexact_table
+from binlane.restore.inexact_columns import InexactTable, inexact_table
 from binlane.source.copy_times import CopyTimes
 
 _METADATA: Final = "metadata"
@@ -57,6 +58,12 @@ _KINDS: Final = ("-schema", "-schema-sequence", "", "-schema-post", "-schema-vie
 """What the name of a file ends with, in the order of a load: rows come in front of their table's triggers."""
 _LONGEST: Final = tuple(sorted(_KINDS, key=len, reverse=True))
 _OF_PROGRAMS: Final = frozenset({"-schema-post", "-schema-view", "-schema-triggers"})
+_OPTIONAL: Final = ("triggers", "routines", "events")
+"""Kinds of objects that mydumper leaves out without an option of that name."""
+_NOT_RECORDED: Final = (
+    "mydumper records neither the sql_mode of routines, triggers and events nor the time zone of events: they have the "
+    "target's usual sql_mode, and UTC"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,21 +101,38 @@ class DumpFolder:
         files = self._files(wanted)
         size = sum(self._size(file) for each in files for kind in _KINDS for file in each[kind])
         programs = [file for each in files for kind in _OF_PROGRAMS for file in each[kind]]
-        definers = set[str]().union(*(definers_in(text) for file in programs for text in self._divided(file)))
+        definers, kinds = set[str](), set[str]()
+        for made in chain.from_iterable(map(self._divided, programs)):
+            definers |= definers_in(made)
+            kinds |= kinds_of([made])
         position, gtids = _position(text)
         databases = frozenset(self._databases().values())
-        tables = (
-            inexact_table(name, text)
-            for each, name in zip(files, wanted.values(), strict=True)
-            for file in each["-schema"]
-            for text in self._divided(file)
-        )
-        inexact = tuple(table for table in tables if table is not None)
+        inexact, empty = self._tables_of(wanted, files)
         # a table between them may have any name
         times = CopyTimes.of("".join(_BEGUN.findall(text)[:1]), "".join(_ENDED.findall(text)[-1:]))
-        return DumpPlace(
-            position, "".join(gtids.split()), databases, size, frozenset(definers), inexact=inexact, times=times
+        lacks = tuple(kind for kind in _OPTIONAL if kind not in kinds)
+        contents = DumpContents(
+            () if any(each[""] for each in files) else tuple(empty),
+            tuple((name, lacks) for name in wanted.values() if lacks),
+            " ".join(f"--{kind}" for kind in _OPTIONAL),
         )
+        return DumpPlace(
+            position, "".join(gtids.split()), databases, size, frozenset(definers), inexact=tuple(inexact), times=times,
+            contents=contents, beliefs=(_NOT_RECORDED,) if kinds else (),
+        )  # fmt: skip
+
+    def _tables_of(
+        self, wanted: Mapping[str, str], files: Iterable[Mapping[str, list[Path]]]
+    ) -> tuple[list[InexactTable], list[DumpedTable]]:
+        """Tables whose values are not exact, and all tables, as if they had no rows."""
+        inexact, empty = list[InexactTable](), list[DumpedTable]()
+        for each, name in zip(files, wanted.values(), strict=True):
+            for text in chain.from_iterable(map(self._divided, each["-schema"])):
+                if (table := inexact_table(name, text)) is not None:
+                    inexact.append(table)
+                if (made := dumped_table(name, text)) is not None:
+                    empty.append(DumpedTable(name, made.table, lacks_rows=True))
+        return inexact, empty
 
     @property
     def digest(self) -> str:
@@ -133,16 +157,6 @@ class DumpFolder:
             if prefix in databases and rows is not None and "is_view" not in facts and "is_sequence" not in facts:
                 found[databases[prefix], real[1] if real is not None else table] = int(rows[1])
         return found
-
-    def beliefs(self) -> list[str]:
-        """What mydumper has not recorded, and how it was made."""
-        kinds = _OF_PROGRAMS - {"-schema-view"}
-        if not any(each[kind] for each in self._files(self._wanted()) for kind in kinds):
-            return []
-        return [
-            "mydumper records neither the sql_mode of routines, triggers and events nor the time zone of events: they "
-            "have the target's usual sql_mode, and UTC"
-        ]
 
     def _wanted(self) -> dict[str, str]:
         """The restored databases by what their files' names begin with. Raises ConfigError if a file may be of two."""

@@ -14,6 +14,7 @@ from typing import Final
 from binlane.binlog.types.literals import identifier
 from binlane.lazy_dataclass import dataclass
 from binlane.restore.definers import definers_in
+from binlane.restore.dump_contents import DumpContents, DumpedTable, dumped_table
 from binlane.restore.dump_file import DumpFile, DumpPlace, divided
 from binlane.restore.inexact_columns import InexactTable, inexact_table
 from binlane.restore.shell_contents import DONE, DatabaseFiles, ShellContents, database_of
@@ -77,6 +78,7 @@ class ShellFolder:
         root, done = contents.root, contents.done
         databases = contents.databases(self.wanted)
         size, definers, inexact = 0, set[str](), list[InexactTable]()
+        tables = list[DumpedTable]()
         for database in databases:
             size += sum(bytes_ for table in database.tables for _, bytes_ in table.chunks)
             for name in database.definitions:
@@ -85,11 +87,14 @@ class ShellFolder:
                     definers |= definers_in(text)
                     if (table := inexact_table(database.name, text)) is not None:
                         inexact.append(table)
+                    if (made := dumped_table(database.name, text)) is not None and not made.is_usual:
+                        tables.append(made)
         file = root.text("binlogFile")
         return DumpPlace(
             f"{file}:{root.number('binlogPosition')}" if file else "", "".join(root.text("gtidExecuted").split()),
             frozenset(root.texts("schemas")), size, frozenset(definers), inexact=tuple(inexact),
-            times=CopyTimes.of(root.text("begin"), done.text("end")), beliefs=tuple(self.beliefs()),
+            times=CopyTimes.of(root.text("begin"), done.text("end")), contents=DumpContents(tuple(tables)),
+            beliefs=tuple(self.beliefs()),
         )  # fmt: skip
 
     @property

@@ -242,8 +242,10 @@ def add_times(folder: Path) -> None:
 
 
 def take_dump(server: PrivateServer, file: Path) -> None:
-    """By the server's own program. ``all`` in the file's name: of all databases, ``both``: of those two."""
+    """By the server's own program. ``all`` in the file's name: of all databases, ``both``: of those two; ``alone``:
+    without the place, so that MySQL's has its GTIDs alone; ``untriggered``: without triggers."""
     place = ["--master-data=2", "--gtid"] if server.flavor is Flavor.MARIADB else ["--source-data=2"]
+    place = ([] if "alone" in file.name else place) + (["--skip-triggers"] if "untriggered" in file.name else [])
     both = [OTHER] if "both" in file.name else []
     whole = ["--all-databases"] if "all" in file.name else ["--databases", DATABASE, *both]
     account = [

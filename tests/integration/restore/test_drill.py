@@ -250,6 +250,19 @@ def test_a_drill_that_cannot_begin_says_why(channel: Channel, capsys: pytest.Cap
     capsys.readouterr()
     assert channel.cli("check", CHANNEL) == 1
     assert "undrilled: the last drill was not good: failed" in capsys.readouterr().out
+    old = channel.project / "old.sql"
+    gtids = (
+        b"-- MySQL dump 10.13  Distrib 8.0.31\nSET @@GLOBAL.GTID_PURGED='3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5';\n"
+    )
+    dumped = (
+        site.dump.read_bytes().replace(b"-- CHANGE MASTER TO", b"-- At").replace(b"SET GLOBAL gtid_slave_pos", b"-- At")
+    )
+    old.write_bytes(gtids + dumped)
+    assert channel.cli("drill", CHANNEL, "--from", str(old), "--log", str(site.archive)) != 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "which mysqldump 8.0.31 reads without a lock of the rows" in said
+    assert "--at" not in said
+    assert site.left() == NOTHING
 
 
 def test_a_database_that_differed_is_named_and_drawn_first_until_a_drill_has_found_it_equal(

@@ -211,6 +211,20 @@ def test_grants_on_single_routines_are_named_before_and_behind_the_change_of_pla
     run_on(target, "DROP USER caller", log=False)
 
 
+def test_kinds_of_programs_that_the_restored_database_lacks_are_named(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = scene_of(channel, ("untriggered.sql",))
+    former_of(scene)
+    assert scene.restore("r1", "--replace", "--yes", base="untriggered.sql") == 0, capsys.readouterr().err
+    said = " ".join(capsys.readouterr().out.split())
+    lost = "back: what was there has 1 procedure, 2 triggers, and what is restored has none of that kind: unless "
+    assert said.count(lost) == 2
+    assert said.index(lost) < said.index("restore r1: complete") < said.rindex(lost)
+    assert "their definitions are kept in back_replaced" in said
+    assert "events, and what is restored" not in said
+
+
 def test_what_cannot_be_replaced_is_refused_by_name(channel: Channel, capsys: pytest.CaptureFixture[str]) -> None:
     scene, target = scene_of(channel), channel.target
     former_of(scene)

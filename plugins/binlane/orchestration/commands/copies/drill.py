@@ -288,13 +288,7 @@ class _Run:
         return max(file.last for file in files)
 
     def _begins(self) -> float:
-        place = dump_of(Path(self.base), ()).place()
-        at = place.position or place.gtid_set
-        if not at:
-            raise ConfigError(
-                f"{self.base}: expected the place in the log that belongs to the dump, found none; dump with "
-                "--source-data=2 (MariaDB: --master-data=2)"
-            )
+        at = dump_of(Path(self.base), ()).place().begins(self.base)
         source = source_of(*self._reading())
         start = begin(source, at, None)
         # before the first transaction of its file a place has no time but the file's own

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -51,7 +52,7 @@ from binlane.orchestration.commands.copies.restore_plan import (
     require_no_other,
     require_replaceable_now,
 )
-from binlane.orchestration.commands.copies.restore_record import recorded
+from binlane.orchestration.commands.copies.restore_record import believed_in, recorded
 from binlane.orchestration.commands.copies.restore_windows import apply_windows
 from binlane.orchestration.extraction.window_reading import source_of
 from binlane.orchestration.report import moment
@@ -333,6 +334,7 @@ def _to_the_end(running: _Running, *, as_json: bool) -> View:
             found = running.read()
         finals = {final for _, final in found.definition.databases}
         notes = [*running.notes, *event_notes(session, finals, dict(found.definition.replaced))]
+        believed = believed_in(Path(running.channel.file))
         with engine_of(running.endpoints.target).connect() as connection:
             mark = read_channel(connection, name).watermark
     databases = ", ".join(f"{final} (from {old})" for old, final in found.definition.databases)
@@ -342,11 +344,13 @@ def _to_the_end(running: _Running, *, as_json: bool) -> View:
             steps.insert(0, f"binlane restore --drop-replaced {name}")
         values = {"name": name, "stage": found.stage, "databases": dict(found.definition.databases),
                   "replaced": dict(found.definition.replaced),
-                  "end": str(mark.source), "time": mark.source_time, "notes": notes, "next_steps": steps}  # fmt: skip
+                  "end": str(mark.source), "time": mark.source_time, "believed": believed,
+                  "notes": notes, "next_steps": steps}  # fmt: skip
         return json.dumps(values, indent=1)
     lines = [
         f"restore {name}: complete: {databases}; everything up to {mark.source} ({moment(mark.source_time)}), "
         f"{plural(mark.seqno, 'transaction')} of the log read",
+        *(f"believed: {each}" for each in believed),
         *notes,
         *(f"what was there as {final} is kept as {kept}" for final, kept in found.definition.replaced),
         *([f"`binlane restore --drop-replaced {name}` drops it"] if found.definition.replaced else []),
@@ -486,7 +490,6 @@ def _load_dump(running: _Running, found: Restore, own: Session, session: Session
     target, busy = running.endpoints.target, running.channel.apply.max_threads_running
     statements = told_load(target, running.name, dump.statements(usual_mode))
     loading.run(paced(TargetLoad(target, busy, running.tell), statements))
-    running.notes += dump.beliefs()
     _require_counts(session, dump, names, definition.tables)
     running.notes += [*loading.notes, *inexact_notices(loading.inexact)]
     running.console.line(("✓", "green"), (f" base, {plural(loading.size, 'byte')}", ""))
@@ -534,8 +537,27 @@ def _roll(running: _Running, found: Restore, session: Session) -> None:
         require_movable(session, replaced, on)
         former = read_final_programs(running.reader, replaced, only_triggers=False)
         grants = lost_grants(session, replaced)
+        for note in _lost_kinds(former, texts, replaced):
+            running.console.line(("!", "bold"), (f" {note}", ""))
+            running.notes.append(note)
     moving = tuple((names[each.database], each.name) for each in contents(session, names) if is_moved(each))
     running.enter(found, REPLACING if replaced else MOVING, RestorePrograms(texts, former, moving, grants))
+
+
+def _lost_kinds(
+    former: Collection[ProgramText], restored: Collection[ProgramText], replaced: Mapping[str, str]
+) -> list[str]:
+    """Kinds of programs that a former database has, and the restored one has not: a dump may have left them out."""
+    there = {(each.database, each.kind) for each in restored}
+    found = list[str]()
+    for final, kept in replaced.items():
+        kinds = Counter(each.kind for each in former if each.database == kept)
+        if lacks := [plural(count, kind.lower()) for kind, count in kinds.items() if (final, kind) not in there]:
+            found.append(
+                f"{final}: what was there has {', '.join(lacks)}, and what is restored has none of that kind: unless "
+                f"the log has dropped them, the dump has left them out; their definitions are kept in {kept}"
+            )
+    return found
 
 
 def _extend(running: _Running, found: Restore, session: Session) -> None:

@@ -60,7 +60,7 @@ class RestoreForm(Form):
     tables: str | None = key(
         TEXT, None, f"Of the one database only these tables and their triggers, {_SEPARATED}. Empty: all of it."
     )
-    at: str | None = key(TEXT, None, "FILE:OFFSET of the dump in the log, if the dump has not recorded it.")
+    at: str | None = key(TEXT, None, "FILE:OFFSET, or GTIDs, of the dump in the log, if the dump has not recorded it.")
     onto: str | None = key(TEXT, None, "Connection of the server that gets the databases.")
     replace: bool = key(
         BOOLEAN,

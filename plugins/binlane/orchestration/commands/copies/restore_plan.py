@@ -29,7 +29,12 @@ from binlane.errors import ConfigError, PrecheckError, WorkError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition, plural, size_text
 from binlane.orchestration.commands.copies.restore_digest import PlanFacts, digest_line, digest_of, plan_facts
-from binlane.orchestration.commands.copies.restore_record import base_line, replaces_line, table_patterns
+from binlane.orchestration.commands.copies.restore_record import (
+    base_line,
+    believed_lines,
+    replaces_line,
+    table_patterns,
+)
 from binlane.orchestration.extraction.window_reading import source_of, start_of
 from binlane.orchestration.readiness import require_ready_to_begin
 from binlane.orchestration.report import moment
@@ -177,8 +182,8 @@ class RestorePlan:
 
     @property
     def file_text(self) -> str:
-        """The channel's file, with the plan's digest."""
-        return f"{self.text}\n{digest_line(self.digest)}\n"
+        """The channel's file, with what the plan believes and its digest."""
+        return f"{self.text}\n{believed_lines(self.beliefs)}{digest_line(self.digest)}\n"
 
 
 def folder_of(channels: Path) -> Path:
@@ -233,8 +238,11 @@ def plan_restore(request: RestoreRequest, channels: Path, resolve: Resolver | No
     text, channel = declared(replaced)
     beliefs = _require_free(channel, endpoints, source, names, replaced)
     start = _start(source, request, recorded)
-    beliefs += (*_belief(request, recorded, start), *(() if recorded is None else recorded.beliefs))
+    beliefs += _belief(request, recorded, start)
     databases = frozenset(old for old, _ in names)
+    if recorded is not None:
+        recorded.contents.require_all_rows(request.base, databases, request.tables)
+        beliefs += (*recorded.contents.beliefs(databases, request.tables), *recorded.beliefs)
     with doing("reading the log for the plan"):
         ruled_out = RuledOut(source, databases)
         begins = {"finds_begin": recorded is None, "was_absent": request.at is not None}
@@ -552,17 +560,8 @@ def _require_room(channel: ChannelConfig, scanned: LogScan) -> None:
 def _start(source: EventSource, request: RestoreRequest, recorded: DumpPlace | None) -> Start:
     if recorded is None:
         return begin(source, request.at or OLDEST, None)
-    if recorded.doubt and request.at is None:
-        raise ConfigError(
-            f"--from {request.base}: expected the place in the log that belongs to the dump {recorded.doubt}: the file "
-            "is of several dumps, or was changed; take one dump, or give the place with --at FILE:OFFSET"
-        )
-    place = request.at or recorded.position or recorded.gtid_set
-    if not place:
-        raise ConfigError(
-            f"--from {request.base}: expected the place in the log that belongs to the dump, found none; dump with "
-            "--source-data=2 (MariaDB: --master-data=2), or give the place with --at FILE:OFFSET"
-        )
+    otherwise = ", or give the place with --at FILE:OFFSET or --at GTIDS"
+    place = request.at or recorded.begins(f"--from {request.base}", otherwise)
     # what the source has got without its log, a dump with GTIDs has by them; of others nobody can tell
     found = begin(source, place, recorded.gtid_set or None)
     theirs = recorded.gtid_set.strip()
@@ -583,9 +582,11 @@ def _start(source: EventSource, request: RestoreRequest, recorded: DumpPlace | N
 
 
 def _belief(request: RestoreRequest, recorded: DumpPlace | None, start: Start) -> tuple[str, ...]:
-    """What nothing shows of a place that a dump without GTIDs has recorded."""
-    if recorded is None or request.at is not None or recorded.gtid_set.strip():
+    """What nothing shows of a place that a dump has recorded."""
+    if recorded is None or request.at is not None:
         return ()
+    if recorded.gtid_set.strip():
+        return (recorded.unproved,) if recorded.unproved else ()
     return (
         f"{start.position} is the dump's place in this log: the dump has no GTIDs that show it; dump with them "
         "(MariaDB: --gtid), or from the server whose log this is",

@@ -14,6 +14,7 @@ from typing import Final
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
 from binlane.model import TableKey
+from binlane.safe_text import one_line
 from binlane.servers.engines import engine_of
 from binlane.shards.selection import pattern_of
 from binlane.state.records.restores import COMPLETE, EXTENDING, Restore, has_restore, read_restore, unfinished
@@ -36,6 +37,29 @@ _REPLACES: Final = "# replaces: "
 def replaces_line(replaced: Collection[tuple[str, str]]) -> str:
     """The line of the channel file that says which databases are replaced, and under which names they are kept."""
     return f"{_REPLACES}{json.dumps(dict(replaced))}" if replaced else ""
+
+
+_BELIEVED: Final = "# believed: "
+
+
+def believed_lines(beliefs: Collection[str]) -> str:
+    """The lines of the channel file that say what the plan has believed: the end of the restore says it again, in
+    whichever process."""
+    return "".join(f"{_BELIEVED}{json.dumps(each)}\n" for each in beliefs)
+
+
+def believed_in(file: Path) -> list[str]:
+    """What these lines say."""
+    lines = file.read_text("utf-8").splitlines()
+    return [_believed(line.removeprefix(_BELIEVED)) for line in lines if line.startswith(_BELIEVED)]
+
+
+def _believed(text: str) -> str:
+    try:
+        return one_line(str(json.loads(text)))
+    except ValueError:
+        # somebody has changed a comment
+        return one_line(text)
 
 
 def recorded(target: Endpoint, channel: ChannelConfig) -> Restore | None:
