@@ -34,6 +34,7 @@ from binlane.precheck.situation.finding import Finding, raise_if_fatal
 from binlane.precheck.situation.situation import Situation, TargetSituation, situation_of
 from binlane.precheck.statements import (
     account_programs,
+    literal_characters,
     other_modes,
     session_variables,
     statement_kinds,
@@ -122,6 +123,7 @@ CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {
     "other-modes": other_modes.check_other_modes,
     "other-versions": other_versions.check_other_versions,
     "unsafe-statements": statements.check_unsafe,
+    "literal-characters": literal_characters.check_literal_characters,
     "unsafe-bodies": unsafe_bodies.check_unsafe_bodies,
     "unread-bodies": unread_bodies.check_unread_bodies,
     "row-order": row_order.check_row_order,

@@ -11,7 +11,7 @@ from typing import Final
 from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.copy_checks import check_tables
 from binlane.connections import Endpoint
-from binlane.model import Flavor
+from binlane.model import Flavor, plural
 from binlane.precheck.account.privileges import EVERYWHERE, Need
 from binlane.precheck.situation.facts import Server
 from binlane.precheck.situation.finding import Command, Finding
@@ -32,6 +32,9 @@ _OLDEST: Final = {Flavor.MARIADB: (10, 4, 1), Flavor.MYSQL: (8, 0, 0)}
 _PLACE: Final = ("hostname", "port", "datadir", "server_id")
 """Two servers differ in one of these."""
 _BY_HAND: Final = "create the objects by hand, copy the rows by a dump, then `binlane init CHANNEL --start FILE:OFFSET`"
+_EXECUTED: Final = (
+    "SHOW GLOBAL STATUS WHERE variable_name IN ('Com_execute_immediate', 'Com_execute_sql', 'Com_stmt_execute')"
+)
 _SECONDS_APART: Final = 5.0
 _WILD: Final = re.compile(r"[*?\[]")
 _ALL_NAMES: Final = Need(
@@ -153,7 +156,17 @@ def check_row_format(situation: Readiness) -> Iterator[Finding]:
         if source is not None and source.value(name) != value:
             mend = (source.setting(name, value),)
             todo = f"{mend[0]} on the source, for the exact rows in its log"
+            if name == "binlog_format" and (executed := _prepared_statements(source)):
+                todo += (
+                    f": it has executed {plural(executed, 'prepared statement')}, whose parameters lose their types "
+                    "and character sets in a log of statements (docs/compatibility.md)"
+                )
             yield Finding(Severity.INFO, f"source: {name}", value, source.value(name), todo, mend=mend)
+
+
+def _prepared_statements(source: Server) -> int:
+    """How many the server has executed since its start, of SQL and of clients."""
+    return sum(int(value) for _, value in source.rows(_EXECUTED))
 
 
 def check_log_sync(situation: Readiness) -> Iterator[Finding]:

@@ -33,7 +33,7 @@ from binlane.readiness.checks import (
     require,
 )
 from binlane.readiness.machine import check_target_room, check_work_folder
-from binlane.readiness.servers import check_source_privileges
+from binlane.readiness.servers import check_row_format, check_source_privileges
 from binlane.readiness.situation import Readiness, ReadinessRequest, SourceServer
 from binlane.schema.compare import Severity
 from binlane.schema.model import ForeignKey
@@ -236,6 +236,19 @@ def test_a_folder_that_may_not_be_looked_into_tells_nothing(monkeypatch: pytest.
     monkeypatch.setattr(Path, "exists", refuse)
 
     assert [each.found for each in check_target_room(ready(source={"rows": told([(3 << 30,)])}))] == ["unknown"]
+
+
+@pytest.mark.parametrize(
+    ("binlog_format", "executed", "is_named"), [("MIXED", 1005, True), ("MIXED", 0, False), ("ROW", 1005, False)]
+)
+def test_prepared_statements_are_one_more_reason_to_log_rows(binlog_format: str, executed: int, is_named: bool) -> None:
+    rows = told([("Com_execute_sql", "0"), ("Com_stmt_execute", str(executed))])
+    found = list(check_row_format(ready(source={"variables": {**ROW, "binlog_format": binlog_format}, "rows": rows})))
+
+    assert len(found) == (binlog_format != "ROW")
+    assert all(each.severity is Severity.INFO for each in found)
+    named = ["it has executed 1,005 prepared statements, whose parameters lose" in each.todo for each in found]
+    assert any(named) == is_named
 
 
 @pytest.mark.parametrize(
