@@ -287,7 +287,9 @@ def _takes_the_square(call: Callable[[str], object], quarter: str, long: str) ->
     """
     for _ in range(_TRIES):
         whole = seconds(call, long, TOO_LONG)
-        if whole < TOO_LONG and whole <= 8 * seconds(call, quarter, TOO_LONG):
+        if whole >= TOO_LONG:
+            return True
+        if whole <= 8 * seconds(call, quarter, TOO_LONG):
             return False
     return True
 
