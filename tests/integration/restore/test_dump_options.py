@@ -14,6 +14,7 @@ from binlane.model import Flavor
 from binlane.restore.dump_file import DumpFile
 from binlane.restore.dump_folder import DumpFolder
 from lab.servers import PrivateServer
+from tests.integration.precheck.helpers import setting
 from tests.integration.restore.scene import DATABASE, MADE, answer, contents, scene_of, take_folder
 from tests.integration.window.conftest import Channel, ChannelOf, channel, channel_of, clean_servers, run_on
 
@@ -28,6 +29,13 @@ ALSO: Final = (
     "CREATE TABLE `odd ``name'` (n INT)",
 )
 UNHELD: Final = f"nothing was written to {DATABASE}.hits (myisam), {DATABASE}.one (myisam) while the dump was made"
+WORDS: Final = (
+    "FLUSH .*TABLES WITH READ LOCK",
+    "START TRANSACTION .*WITH CONSISTENT SNAPSHOT",
+    "SELECT @@GLOBAL.GTID_EXECUTED",
+    "LOCK TABLES",
+    "UNLOCK TABLES",
+)
 
 
 def account_of(server: PrivateServer) -> list[str]:
@@ -126,3 +134,26 @@ def test_a_dump_of_some_rows_is_refused_and_one_without_programs_is_named(
     assert scene.restore("--json", base="untold.sql") == 0
     # an event is there
     assert answer(capsys)["believed"] == []
+
+
+def test_gtids_are_read_under_the_lock_of_the_rows_with_the_options_that_are_believed(channel_of: ChannelOf) -> None:
+    source = channel_of("mysql", "mysql").source
+    run_on(source, f"CREATE DATABASE {DATABASE}", f"USE {DATABASE}", *MADE)
+
+    def sent(*options: str) -> list[str]:
+        """What the program asks for, of these words."""
+        source.query("TRUNCATE mysql.general_log")
+        command = [str(source.tool("dump")), "--no-defaults", *account_of(source), *options, "--databases", DATABASE]
+        with setting(source, "general_log", "1"):
+            subprocess.run(command, check=True, capture_output=True)
+        texts = source.query("SELECT CONVERT(argument USING utf8mb4) FROM mysql.general_log ORDER BY event_time")
+        found = [word for (text,) in texts for word in WORDS if re.match(word, text) is not None]
+        return found[: found.index("UNLOCK TABLES") + 1] if "UNLOCK TABLES" in found else found
+
+    lock, snapshot, gtids, tables, unlock = WORDS
+    with setting(source, "log_output", "'TABLE'"):
+        assert sent("--single-transaction") == [lock, snapshot, gtids, unlock]
+        assert sent("--single-transaction", "--source-data=2") == [lock, snapshot, gtids, unlock]
+        assert sent("--lock-all-tables") == [lock, gtids]
+        # what is committed in between is in the rows, and behind the GTIDs
+        assert sent() == [gtids, tables, unlock]
