@@ -18,7 +18,7 @@ from binlane.bootstrap.definition_copy import contents
 from binlane.bootstrap.sessions import Session
 from binlane.errors import TargetError
 from binlane.model import plural
-from binlane.safe_text import shown
+from binlane.safe_text import one_line
 from binlane.servers.names import among, literals
 
 _ROUTINES: Final = frozenset({"procedure", "function", "package", "package body"})
@@ -65,4 +65,4 @@ def _statement(database: str, routine: str, kind: str, user: str, host: str, pri
     # a role of MariaDB has no host
     account = f"{identifier(user)}@{identifier(host)}" if host else identifier(user)
     option = " WITH GRANT OPTION" if _GIVES in given else ""
-    return shown(f"GRANT {what} ON {kind} {identifier(database)}.{identifier(routine)} TO {account}{option}")
+    return one_line(f"GRANT {what} ON {kind} {identifier(database)}.{identifier(routine)} TO {account}{option}")

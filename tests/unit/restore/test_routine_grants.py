@@ -53,6 +53,14 @@ def test_each_grant_is_a_statement() -> None:
                          "(mysql.procs_priv)")  # fmt: skip
 
 
+def test_a_statement_of_long_names_is_whole() -> None:
+    long, option = "p" * 64, "Execute,Alter Routine,Grant"
+    text = said(ROUTINES, [(long, "server password", "PROCEDURE", long, f"{long}.example.net", option)])
+    assert text.endswith(
+        f"ON PROCEDURE `{long}`.`server password` TO `{long}`@`{long}.example.net` WITH GRANT OPTION"
+    ), "to be sent as it is"
+
+
 def test_nothing_is_said_where_no_grant_goes() -> None:
     rows = [("shop", "pay", "PROCEDURE", "app", "%", "Execute")]
     assert said(ROUTINES, []) == ""
