@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import select
 import socket
 import ssl
@@ -88,7 +89,9 @@ class Turn:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._depth, self._holder = 0, 0
-        self._ended_at = time.monotonic()
+        self._ended_at = self.used_at = time.monotonic()
+        """``used_at``: when who has not asked for a free turn last gave it back."""
+        self._is_free = False
 
     def __enter__(self) -> None:
         self._lock.acquire()
@@ -98,6 +101,9 @@ class Turn:
         self._depth -= 1
         if self._depth == 0:
             self._holder, self._ended_at = 0, time.monotonic()
+            if not self._is_free:
+                self.used_at = self._ended_at
+            self._is_free = False
         self._lock.release()
 
     def take_free(self, idle: float) -> bool:
@@ -108,6 +114,7 @@ class Turn:
             self._lock.release()
             return False
         self._begin()
+        self._is_free = True
         return True
 
     def _begin(self) -> None:
@@ -257,12 +264,13 @@ class WireConnection(Driver):
         """To be held from a statement to the last byte of its answer. What sends one by ``query`` holds it already."""
         return contextlib.nullcontext() if self._turn is None else self._turn
 
-    def stay(self, idle: float = 0.0) -> bool:
+    def stay(self, idle: float = 0.0, longest: float = math.inf) -> bool:
         """For another thread: the server's time for a client that says nothing begins anew. A session whose answer is
-        still to come, or has rows left to read, or that was used in the last ``idle`` seconds, is left alone. False:
-        the session is lost, and its next statement raises OperationalError."""
+        still to come, or has rows left to read, or that was used in the last ``idle`` seconds, is left alone, and so is
+        one whose own thread has not used it for ``longest`` seconds. False: the session is lost, and its next statement
+        raises OperationalError."""
         turn = self._turn
-        if turn is None or not turn.take_free(idle):
+        if turn is None or time.monotonic() - turn.used_at > longest or not turn.take_free(idle):
             return True
         try:
             if self._sock is None:

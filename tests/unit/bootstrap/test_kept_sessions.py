@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import socket
 import threading
@@ -40,7 +41,7 @@ class Recorded:
     def take_turns(self) -> None:
         self.turns += 1
 
-    def stay(self, idle: float = 0.0) -> bool:
+    def stay(self, idle: float = 0.0, longest: float = math.inf) -> bool:
         self.stays += 1
         self.stayed.set()
         return self.lives
@@ -237,6 +238,26 @@ def test_a_session_is_kept_until_its_end_or_until_it_is_lost() -> None:
     stays = kept.stays
     time.sleep(0.02)
     assert (kept.stays, lost.stays) == (stays, 1)
+
+
+def test_a_session_whose_own_thread_is_silent_for_too_long_is_left_to_its_server() -> None:
+    with connected() as (connection, server):
+        thread = answering(server, OK)
+        assert connection.stay(longest=60)
+        thread.join()
+        server.setblocking(False)
+        # asking does not count as a use
+        assert connection._turn is not None
+        connection._turn.used_at -= 61
+        assert connection.stay(longest=60)
+        with pytest.raises(BlockingIOError):
+            server.recv(1)
+        with connection.turn:
+            pass
+        server.setblocking(True)
+        thread = answering(server, OK)
+        assert connection.stay(longest=60)
+        thread.join()
 
 
 @pytest.mark.parametrize(

@@ -270,6 +270,10 @@ def table_of(name: str, *columns: str | None) -> LoggedTable:
         ("shop.*", "idd=3", [table_of("a", "id"), table_of("b", "number")], "expected the column 'idd' in shop.a"),
         ("shop.*", "id=3", [table_of("a", "id"), table_of("b", None)], "expected the column 'id' in shop.b, found @1"),
         ("shop.a", "id=3", [table_of("a", "id"), table_of("a", None)], "expected the column 'id' in shop.a, found @1"),
+        # a table that gets a column, and one that loses it
+        ("shop.a", "v=3", [table_of("a", "id"), table_of("a", "id", "v"), table_of("a", "id")], ""),
+        ("shop.a", "@2=3", [table_of("a", "id"), table_of("a", "id", "v")], ""),
+        ("shop.a", "@3=3", [table_of("a", "id"), table_of("a", "id", "v")], "expected the column '@3' in shop.a"),
         ("shop.a", "idd=3", [table_of("a", *map(str, range(20)))], "0, 1, 2, 3, 4, 5, 6, 7 .. (20 columns) in f"),
     ],
 )

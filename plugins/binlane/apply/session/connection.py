@@ -35,6 +35,9 @@ AUTOMATIC: Final = "AUTOMATIC"
 _BINLOG_OVERHEAD: Final = len(b"BINLOG ''") + 1
 _PAUSE: Final = 0.25
 """Of ``wait_timeout``, between two looks whether the session has to be kept."""
+_LONGEST_SILENCE: Final = 600.0
+"""Seconds for which a lane may read files and say nothing: some 60 GB of them at 100 MB/s. A file system that hangs
+must not hold the rows of an open transaction for longer."""
 
 
 def clock_value(seconds: float) -> str:
@@ -91,7 +94,7 @@ class LaneSession:
         flavor = Flavor.MARIADB if "MariaDB" in connection.get_server_info() else Flavor.MYSQL
         session = cls(connection, flavor, limits, connection.cursor())
         try:
-            session._keeper = Keeper((connection,), limits.wait_timeout * _PAUSE)
+            session._keeper = Keeper((connection,), limits.wait_timeout * _PAUSE, _LONGEST_SILENCE)
             connection.use_as(SessionKind.LANE)
             connection.autocommit(True)
             session._set_limits()

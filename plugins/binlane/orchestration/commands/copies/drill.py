@@ -13,7 +13,7 @@ import json
 import random
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -125,8 +125,9 @@ def drill(
             run.memory = drill_memory(connection, name)
             again = () if request.seed is None else drilled_databases(connection, name, seed)
         # a seed that no drill had is a choice of its own
-        first = () if again is None else (*again, *(each.database for each in run.memory.unproved))
-        chosen = run.chosen(channel.drill.tenants if request.tenants is None else request.tenants, first)
+        unproved = frozenset[str]() if again is None else {each.database for each in run.memory.unproved}
+        tenants = channel.drill.tenants if request.tenants is None else request.tenants
+        chosen = run.chosen(tenants, again or (), unproved)
         with engine_of(endpoints.target).begin() as connection:
             run.number = begin_drill(connection, name, seed, base, log, whoami(), run.memory)
         try:
@@ -200,9 +201,10 @@ class _Run:
         # channels of sibling folders can have one name
         return folder_of(self.channels) / f"{self.channels.absolute().name}.{self.channel.name}.drill"
 
-    def chosen(self, count: int, first: Sequence[str]) -> list[str]:
-        """Random databases, by the source's names, behind those of ``first`` that can be restored; the memory forgets
-        databases that the channel has no more. Raises ConfigError and PrecheckError if there is none."""
+    def chosen(self, count: int, first: Sequence[str], unproved: Set[str]) -> list[str]:
+        """Random databases, by the source's names, behind those of ``first`` and most of ``unproved`` that can be
+        restored; the memory forgets databases that the channel has no more. Raises ConfigError and PrecheckError if
+        there is none."""
         channel = self.channel
         refused = [kind for kind, policy in channel.filter.kinds.items() if policy == FilterPolicy.IGNORE]
         if refused := [kind for kind in refused if kind != "accounts"]:
@@ -245,7 +247,10 @@ class _Run:
             )
         # of all, so that the moments that are drawn behind it do not go by the number
         drawn = self.random.sample(found, len(found))
-        ranks = {database: rank for rank, database in enumerate(dict.fromkeys(first))}
+        # one of the others at least: some databases can never be equal (a FLOAT in a dump's text)
+        known = [database for database in drawn if database in unproved][: max(count - 1, 1)]
+        others = (database for database in drawn if database not in unproved)
+        ranks = {database: rank for rank, database in enumerate(dict.fromkeys((*first, *known, *others)))}
         drawn.sort(key=lambda database: ranks.get(database, len(ranks)))
         is_partial = min(count, len(found)) < min(self.channel.drill.tenants, len(found))
         self.memory = replace(self.memory, unproved=tuple(left), is_partial=is_partial)

@@ -82,10 +82,11 @@ class Searched:
     def require_columns(self) -> None:
         """To be called behind the last file. Raises ConfigError if rows that were looked at have no column of a name
         that was asked for: whether they have its value is not known."""
-        is_one = all(_GLOB.isdisjoint(each) for each in self.tables)
         for (table, column), (file, columns) in sorted(self._lacking.items()):
-            # of several tables each may have other columns, if their names are known
-            if _without_names(columns) or is_one or column not in self._found:
+            # a table may get a column or lose it, and of several each may have other ones: no row of an image without
+            # the column has its value, if that image has names, or the column was asked for by its number
+            is_known = column in self._found and (column.startswith("@") or not _without_names(columns))
+            if not is_known:
                 raise ConfigError(
                     f"--where: expected the column {column!r} in {table}, found {_listed(columns)} in {file}: rows of "
                     f"this table were not searched there; name the column by its number (--where {_FIRST}=..), or name "
