@@ -30,6 +30,7 @@ READERS: Final = {
     "sql/charset.py": "hides letters of swe7 from the lexer",
     "sql/programs/spelling.py": "compares two texts of one program, by what stands between their words",
     "config/node.py": "comments of TOML",
+    "errors.py": "options of commands, in messages",
     "plan/transaction/decode.py": "what may stand between a name of a database and the dot behind it",
     "orchestration/commands/inspection/statements.py": "prints a log for a client, which has rules of its own",
     "sql/server_composed.py": "what a server writes behind a table that it has emptied",
