@@ -74,6 +74,7 @@ LEFT: Final[Mapping[str, str]] = {
     "binlane.sql.server_composed._VIEW": "called by match alone, of a text that a server has composed",
     "binlane.sql.server_composed._ROUTINE": "the same",
     "binlane.sql.server_composed._ACCOUNT": "called by match alone",
+    "binlane.sql.server_composed._COMPOSED_GRANT": "called by match alone, from a table",
     "binlane.verify.definitions.account_options._OPTIONS": _GRANTS,
     "binlane.verify.definitions.accounts._ANY_PRIVILEGE": _GRANTS,
     "binlane.verify.definitions.accounts._PRIVILEGE": _GRANTS,
