@@ -289,6 +289,11 @@ class WireConnection(Driver):
             turn.__exit__()
         return True
 
+    def is_at_work(self) -> None:
+        """The session's own thread gets on, though it sends nothing: see ``stay``."""
+        if self._turn is not None:
+            self._turn.used_at = time.monotonic()
+
     def _has_sent(self) -> bool:
         if isinstance(self._sock, ssl.SSLSocket) and self._sock.pending():
             return True

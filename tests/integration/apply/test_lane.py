@@ -21,6 +21,7 @@ from binlane.errors import (
     PositionError,
     StateSchemaError,
     StopRequestedError,
+    TargetUnavailableError,
 )
 from binlane.lazy_dataclass import dataclass
 from binlane.model import BlockHeader, Item, RowCounts
@@ -359,7 +360,11 @@ def test_a_position_of_another_lane_that_was_removed_by_hand_is_named(mariadb_pa
         run_lane(mariadb_pair.engine, plan, 0, window.source, QUICK)
 
 
-def test_a_lane_that_waits_longer_than_wait_timeout_keeps_its_connection(mariadb_pair: Pair) -> None:
+def test_a_lane_that_waits_longer_than_wait_timeout_keeps_its_connection(
+    mariadb_pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also longer than one may read a file: it looks round."""
+    monkeypatch.setattr("binlane.apply.lane.runner._LONGEST_SILENCE", 1.0)
     window, work = counters(mariadb_pair)
     window.add(0, work("0a"))
     window.meet(1, (0, 1), work("1b"))
@@ -410,6 +415,21 @@ def test_a_lane_that_waits_for_its_files_longer_than_wait_timeout_keeps_its_conn
     options = replace(QUICK, retries=0, limits=replace(QUICK.limits, wait_timeout=3))
     run_lane(pair.engine, plan, 0, SlowFiles(window.source, slow), options)
     pair.assert_equal("journal", "totals")
+
+
+def test_a_lane_whose_file_system_hangs_in_a_block_is_left_to_its_server(
+    mariadb_pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server rolls back what the lane has done of the block, so nobody waits for its rows."""
+    monkeypatch.setattr("binlane.apply.lane.runner._LONGEST_SILENCE", 1.0)
+    window, work = counters(mariadb_pair)
+    window.add(0, work("0a"))
+    window.add(0, work("0b"))
+    start_window(mariadb_pair.engine, window.plan)
+    options = replace(QUICK, retries=0, limits=replace(QUICK.limits, wait_timeout=2))
+    with pytest.raises(TargetUnavailableError):
+        run_lane(mariadb_pair.engine, window.plan, 0, SlowFiles(window.source, "block 1"), options)
+    assert positions(mariadb_pair)[0] == 0
 
 
 def test_stop_now_ends_at_a_block_s_boundary_and_the_next_run_goes_on(mariadb_pair: Pair) -> None:

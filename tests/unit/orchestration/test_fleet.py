@@ -83,10 +83,10 @@ def test_a_tag_or_a_channel_that_does_not_exist_is_an_error_of_every_command(
 def test_an_unexpected_error_of_one_channel_leaves_the_others_their_turn(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def load(one: DeclaredChannel, *rest: Any) -> Any:
+    def load(one: DeclaredChannel, *rest: Any, **named: Any) -> Any:
         if one.name == "one":
             raise RuntimeError("no such thing")
-        return loading.load(one, *rest)
+        return loading.load(one, *rest, **named)
 
     monkeypatch.setattr("binlane.orchestration.commands.operate.load", load)
     assert run(folder, "resume", "--tag", "eu") == 1

@@ -220,6 +220,7 @@ AS_UTF8: Final = {
     "orchestration/announcing/asset_event.py": "what a program said",
     "repair/execution.py": "a JSON document of a row",
     "restore/definers.py": "an account, compared with accounts of the plan",
+    "restore/dump_contents.py": "names in comments of a dump, for people, and an engine",
     "restore/dump_file.py": "a text for people",
     "restore/dump_load.py": "a value of SET, letters of ASCII",
     "restore/inexact_columns.py": "a name for people",

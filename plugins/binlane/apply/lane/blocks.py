@@ -268,7 +268,9 @@ class LaneBlocks:
             )
 
     def check_stop(self, lane: int) -> None:
-        """At a block's boundary: follow another lane's error, a signal and a stop, as last read by the heartbeat."""
+        """At a block's boundary, and in each round of a wait: follow another lane's error, a signal and a stop, as last
+        read by the heartbeat."""
+        self.attempt.session.is_at_work()
         heartbeat, position = self.attempt.heartbeat, self.attempt.positions[lane]
         failed, stop_at, interrupted = heartbeat.failed, heartbeat.stop_at, self.state.options.interrupted
         if failed is not None:

@@ -57,6 +57,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _SINGLE_ROW_ERRORS = frozenset({1032, 1062})
+_LONGEST_SILENCE: Final = 600.0
+"""Seconds for which a lane may read files and say nothing: some 60 GB of them at 100 MB/s. A file system that hangs
+must not hold the rows of an open transaction for longer."""
 """Key not found and duplicate key: errors of a single row."""
 _POLL_WAITS: Final = 86_400
 """Seconds."""
@@ -134,7 +137,7 @@ class _Runner:
     def _connected(self, heartbeat: Heartbeat) -> Iterator[AttemptState]:
         state = self.state
         with contextlib.ExitStack() as stack:
-            session = LaneSession.open(state.engine, state.options.limits)
+            session = LaneSession.open(state.engine, state.options.limits, _LONGEST_SILENCE)
             stack.callback(session.close)
             if not state.options.allow_unsafe:
                 require_own_values(session, state.checked.variables)

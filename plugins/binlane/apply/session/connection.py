@@ -35,9 +35,6 @@ AUTOMATIC: Final = "AUTOMATIC"
 _BINLOG_OVERHEAD: Final = len(b"BINLOG ''") + 1
 _PAUSE: Final = 0.25
 """Of ``wait_timeout``, between two looks whether the session has to be kept."""
-_LONGEST_SILENCE: Final = 600.0
-"""Seconds for which a lane may read files and say nothing: some 60 GB of them at 100 MB/s. A file system that hangs
-must not hold the rows of an open transaction for longer."""
 
 
 def clock_value(seconds: float) -> str:
@@ -85,16 +82,20 @@ class LaneSession:
     _variables: EventVariables | None = None
     """None: this server's BINLOG takes a literal alone."""
 
+    def is_at_work(self) -> None:
+        """The lane sends nothing, and yet it looks round: it waits for somebody."""
+        self.connection.is_at_work()  # type: ignore[attr-defined]
+
     @classmethod
-    def open(cls, engine: Engine, limits: SessionLimits) -> LaneSession:
-        """Connect, outside of the engine's pool. Raises the driver's errors."""
+    def open(cls, engine: Engine, limits: SessionLimits, longest: float = math.inf) -> LaneSession:
+        """Connect, outside of the engine's pool. ``longest``: see ``Keeper``. Raises the driver's errors."""
         pooled = engine.raw_connection()
         connection: Any = pooled.driver_connection
         pooled.detach()
         flavor = Flavor.MARIADB if "MariaDB" in connection.get_server_info() else Flavor.MYSQL
         session = cls(connection, flavor, limits, connection.cursor())
         try:
-            session._keeper = Keeper((connection,), limits.wait_timeout * _PAUSE, _LONGEST_SILENCE)
+            session._keeper = Keeper((connection,), limits.wait_timeout * _PAUSE, longest)
             connection.use_as(SessionKind.LANE)
             connection.autocommit(True)
             session._set_limits()

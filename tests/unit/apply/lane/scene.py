@@ -168,6 +168,9 @@ class _Session:
     cursor: None = None
     connection_id: int = 7
 
+    def is_at_work(self) -> None:
+        """See LaneSession."""
+
 
 def place_of(state: RunState, lane: int = 0, lanes: tuple[int, ...] = (0,), expected: int = AT) -> BlockPlace:
     return BlockPlace(state.key, state.channel_uuid, lane, lanes, expected)

@@ -48,6 +48,9 @@ class Lane:
         monkeypatch.setattr(LaneBlocks, "apply", self._apply)
         monkeypatch.setattr(blocks, "move_only", self._move)
 
+    def is_at_work(self) -> None:
+        """As the lane's session: what it is told."""
+
     def up_to(self, limit: int, *, is_last: bool = False) -> list[str]:
         assert self.lane.up_to(0, limit, (0,), is_last=is_last)
         return self.done

@@ -15,7 +15,7 @@ from binlane.binlog.row_values import Absent, Image
 from binlane.binlog.types.columns import Column
 from binlane.errors import BinlogError, ConfigError, SourceError
 from binlane.lazy_dataclass import dataclass
-from binlane.model import TableKey
+from binlane.model import TableKey, plural
 from binlane.orchestration.commands.inspection.rows import LoggedStatement, LoggedTable, Shown, plain_texts
 from binlane.plan.transaction.decode import Part, RowsPart, StatementPart
 from binlane.rename_rules import lower
@@ -207,4 +207,4 @@ def _without_names(columns: Iterable[str]) -> bool:
 
 def _listed(columns: Sequence[str]) -> str:
     shown = ", ".join(columns[:_MOST_SHOWN])
-    return f"{shown} .. ({len(columns)} columns)" if len(columns) > _MOST_SHOWN else shown
+    return f"{shown} .. ({plural(len(columns), 'column')})" if len(columns) > _MOST_SHOWN else shown
