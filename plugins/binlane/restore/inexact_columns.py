@@ -26,8 +26,8 @@ _COLUMN: Final = re.compile(rb"^[ \t]*" + GROUPED_NAME + rb" (float(?![\w(])|jso
 """Dump programs write the servers' own text of a definition, a line for each column."""
 _VERSIONED: Final = re.compile(rb"\bWITH\s++SYSTEM\s++VERSIONING\b", re.IGNORECASE)
 """Wherever it stands: a comment with these words names its table, too, and none is overlooked."""
-_QUOTED: Final = re.compile(rb"`[^`]*+`|'(?:[^'\\]++|\\.){0,4096}'", re.DOTALL)
-"""A quoted name, or a string."""
+_QUOTED: Final = re.compile(rb"`[^`]*+`|'(?:[^'\\]++|\\.){0,4096}'?", re.DOTALL)
+"""A quoted name, or a string. What has no end is taken, too: else each escaped quote in it would be tried for one."""
 _MOST: Final = 20
 """Tables that are named."""
 
